@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import AsyncIterator
 from typing import cast
@@ -29,18 +28,17 @@ from brain.console import (
 from brain.console.access import connections, listening, malformed
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
-from brain.console.access.route import BEGUN, PERSON, Handler, Route, add
+from brain.console.access.route import PERSON, Handler, Route, add
 from brain.console.access.sessions import Sessions
 from brain.console.access.tls import Certificate
 from brain.console.access.two_persons import Proposals
 from brain.console.access.users import Users
-from brain.console.api.problems import answer_of
+from brain.console.api.problems import answer_of, of_the_server
 from brain.console.api.verbs import check_words
 from brain.console.brain_view import BrainView
 from brain.console.reading import Reading
 
 MAX_BODY = 65_536
-_log = logging.getLogger(__name__)
 
 
 class Console:
@@ -112,7 +110,7 @@ class Console:
             client_max_size=MAX_BODY, middlewares=[self._errors, self._door.guard, self._known]
         )
         add(app, self.routes())
-        app.on_response_prepare.append(add_headers)
+        app.on_response_prepare.extend((of_the_server, add_headers))
         return app
 
     @contextlib.asynccontextmanager
@@ -181,9 +179,3 @@ class Console:
             if request.path == join_routes.PATH:
                 return join_routes.refused(error)
             return answer_of(error)
-        except Exception:
-            if BEGUN in request:  # what has begun can only break off
-                raise
-            _log.exception("console: %s %s", request.method, request.path)
-            bug = web.HTTPInternalServerError(text="that is a bug of gpuward: the brain's log has it")
-            return answer_of(bug)

@@ -23,7 +23,7 @@ from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
 from brain.console.access.people import OWN_AFFAIR, Person, Touched
 from brain.console.access.refusals import Refusals
-from brain.console.access.route import BEGUN, JUDGED, LEAST, OPEN, PERSON, Handler
+from brain.console.access.route import JUDGED, LEAST, OPEN, PERSON, Handler
 from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import taken_apart
 from brain.console_config import ConsoleConfig, Role
@@ -323,9 +323,8 @@ class Door:
         return self._sessions.person(self.cookie(request, SESSION), self._clock())
 
 
-async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     """Tells browsers to take nothing in an answer for more than it is (a signal handler of aiohttp)."""
-    request[BEGUN] = True
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from aiohttp import HttpVersion11, hdrs, web
+from aiohttp import web
 
 from brain.console.access.people import Person
 from brain.console_config import Role
@@ -17,7 +17,6 @@ PERSON: web.RequestKey[Person] = web.RequestKey("person", Person)
 JUDGED: web.RequestKey[bool] = web.RequestKey(
     "judged", bool
 )  # somebody has asked whether the person may do this
-BEGUN: web.RequestKey[bool] = web.RequestKey("begun", bool)  # the answer's headers are sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +42,13 @@ def add(app: web.Application, routes: Iterable[Route]) -> None:
     least: dict[tuple[str, str], Role | None] = {}
     readable: set[tuple[str, str]] = set()
     for route in routes:
-        added = app.router.add_route(route.method, route.path, route.handler, expect_handler=_expected)
-        resource = added.resource
+        resource = app.router.add_route(route.method, route.path, route.handler).resource
         key = (route.method, resource.canonical if resource else route.path)
         least[key] = route.least
         if route.open:
             readable.add(key)
     app[LEAST] = least
     app[OPEN] = frozenset(readable)
-
-
-async def _expected(request: web.Request) -> None:
-    """Answers what a client expects before it sends a body; what nobody knows is ignored (RFC 9110, 10.1.1): aiohttp itself would
-    refuse it before the door, and quote it.
-    """
-    if request.version == HttpVersion11 and request.headers[hdrs.EXPECT].lower() == "100-continue":
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # of the answer nothing is sent yet
 
 
 def person(request: web.Request) -> Person:

@@ -14,6 +14,12 @@ from brain.console.api.base import Shape
 PROBLEM = "application/problem+json"
 MOST_MISTAKES = 5  # that are named in one answer
 COUNTED_FROM = 100  # mistakes: more are only counted, for to put each into words takes time
+# What the HTTP server itself answers, before the door or after a bug
+_ITS_OWN: Mapping[int, str] = {
+    417: "the only expectation that is known here is 100-continue",
+    500: "that is a bug of gpuward: the brain's log has it",
+    504: "something took too long: the brain's log may say what",
+}
 KEPT = (hdrs.WWW_AUTHENTICATE, hdrs.RETRY_AFTER, hdrs.ALLOW)
 
 
@@ -33,6 +39,7 @@ _WHO: Mapping[int, Who] = {
     500: Who.SITE,
     502: Who.SITE,
     503: Who.NOBODY,
+    504: Who.NOBODY,
 }
 
 
@@ -81,6 +88,17 @@ def answer_of(error: web.HTTPException) -> web.Response:
         if name in error.headers:
             answer.headers[name] = error.headers[name]
     return answer
+
+
+async def of_the_server(_: web.Request, response: web.StreamResponse) -> None:
+    """Makes a problem of what aiohttp answers by itself, which may quote the request (a signal handler of aiohttp)."""
+    text = _ITS_OWN.get(response.status)
+    if text is None or not isinstance(response, web.Response) or response.content_type == PROBLEM:
+        return
+    body = encoded(problem(response.status, text))
+    response.body = body
+    # aiohttp has counted the one before
+    response.headers.update({hdrs.CONTENT_TYPE: PROBLEM, hdrs.CONTENT_LENGTH: str(len(body))})
 
 
 def wrong(where: str, error: ValidationError) -> web.HTTPBadRequest:
