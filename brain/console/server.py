@@ -39,6 +39,8 @@ from brain.console.brain_view import BrainView
 from brain.console.reading import Reading
 
 MAX_BODY = 65_536
+# Of a request's first line: all that the API's document allows in one query, each character as twelve (%F0%9F%98%8D).
+MAX_LINE = 65_536
 
 
 class Console:
@@ -133,6 +135,7 @@ class Console:
             logger=malformed.logger(),
             shutdown_timeout=1.0,
             keepalive_timeout=connections.IDLE_S,
+            max_line_size=MAX_LINE,
         )
         await self._runner.setup()
         http = cast("web.Server", self._runner.server)  # there is one after setup

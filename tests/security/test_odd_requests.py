@@ -7,6 +7,7 @@ import contextlib
 import socket
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 import pytest
@@ -15,6 +16,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from brain.console import server
 from brain.console.access import route
+from brain.console.api import openapi
 from brain.console.api.problems import PROBLEM
 from brain.console_config import Role
 from tests import people
@@ -144,6 +146,35 @@ async def test_places_that_are_no_text_are_told_as_lost(
             assert b" 200 " in said.splitlines()[0]
             assert b"event: lost" in said
         assert "Traceback" not in caplog.text
+
+
+async def test_a_query_as_long_as_the_document_allows_is_read(tmp_path: Path) -> None:
+    """Of the characters that take most; what reads the line by itself would refuse it, in words that are no problem."""
+    paths = openapi.document()["paths"]
+    queries = {
+        path: {
+            one["name"]: _longest(one["schema"])
+            for one in row["get"].get("parameters", ())
+            if one["in"] == "query"
+        }
+        for path, row in paths.items()
+        if "get" in row and not path.endswith("/watch")  # it does not end
+    }
+    assert max(sum(map(len, query.values())) for query in queries.values()) > 1500
+    async with lab(tmp_path) as whole:
+        assert whole.running is not None
+        for path, query in queries.items():
+            long = "&".join(f"{name}={quote(text)}" for name, text in query.items() if text)
+            if long:
+                status, _ = await ask(
+                    whole.running.console_url, f"{path}?{long}", Authorization=shown(whole.ann)
+                )
+                assert status in (200, 400), path
+
+
+def _longest(schema: dict[str, Any]) -> str:
+    longest: int = max(one.get("maxLength", 0) for one in (schema, *schema.get("anyOf", ())))
+    return "\U0001f60d" * longest
 
 
 def _port(whole: Lab) -> int:
