@@ -11,7 +11,7 @@ from brain.console.api.openapi import document
 Json = Mapping[str, Any]
 _HEAD = '''\
 """The answers of the API, as the command line reads them. Made by `make docs` from the models in brain/console/api: mypy checks
-by it every key that the command line reads. What they mean: docs/api.md.
+by it every key that the command line reads. What they mean: docs/api.md. One file however long: nobody edits it.
 """
 
 from typing import Any, NotRequired, TypedDict

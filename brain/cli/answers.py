@@ -1,5 +1,5 @@
 """The answers of the API, as the command line reads them. Made by `make docs` from the models in brain/console/api: mypy checks
-by it every key that the command line reads. What they mean: docs/api.md.
+by it every key that the command line reads. What they mean: docs/api.md. One file however long: nobody edits it.
 """
 
 from typing import Any, NotRequired, TypedDict

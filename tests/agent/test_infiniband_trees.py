@@ -120,7 +120,7 @@ async def test_a_port_that_is_as_it_was_says_nothing(tmp_path: Path) -> None:
     polls: list[int] = []
     source = InfinibandSource(Host(root=tmp_path), InfinibandSourceOptions(ib_interval_s=0.01))
     poll = source._poller._poll
-    source._poller._poll = lambda: polls.append(0) or poll()  # type: ignore[func-returns-value]
+    source._poller._poll = lambda: polls.append(0) or poll()  # type: ignore[func-returns-value]  # append gives None
     async with following(source) as emitted:
         await emitted.until(lambda h: len(h) > 2)
         first = len(emitted)

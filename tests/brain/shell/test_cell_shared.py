@@ -156,7 +156,7 @@ def test_what_is_not_one_cell_stays_two(brains: tuple[Brain, Brain], tmp_path: P
         ({"files": raw["files"] | {"trust.json": "{"}}, "is not what it was"),
     ):
         given = json.dumps(raw | changed)
-        assert says in error(lambda given=given: second.says("take", "-", given=given))  # type: ignore[misc]
+        assert says in error(lambda given=given: second.says("take", "-", given=given))  # type: ignore[misc]  # a default of a lambda has no type
     assert not second.data.exists()
     keys.load_signer(second.config.signing_key)
     assert "signing.key is another key" in error(lambda: second.says("take", "-", given=shared))

@@ -74,7 +74,7 @@ async def test_what_machines_wait_for_goes_out_before_what_people_read(start: St
     async def send() -> None:
         begun.append(list(brain.background.names))
 
-    brain.outbox.send = send  # type: ignore[method-assign]
+    brain.outbox.send = send  # type: ignore[method-assign]  # what goes out is heard here
     await brain.read(log)
     assert brain.appended(Intent)
     assert begun == [[]]
