@@ -1,4 +1,4 @@
-"""GET /login, GET /login/callback, POST /logout: a browser logs in at the identity provider."""
+"""GET /login, GET /login/callback: a browser logs in at the identity provider."""
 
 import time
 
@@ -35,7 +35,7 @@ def routes(brain: BrainView, door: Door, provider: Provider, sessions: Sessions)
         if person is None:  # brain.toml was changed meanwhile
             raise web.HTTPForbidden(text=f"{who.name} is in no group of console.oidc.groups any more")
         brain.note("access.login", f"{person.name} logged in ({person.role.value})")
-        answer = json_answer({"name": person.name, "role": person.role.value})
+        answer = _at_home(request, json_answer({"name": person.name, "role": person.role.value}))
         door.set_cookie(request, answer, LOGIN, "", samesite="Lax", max_age=0)
         cookie = sessions.open(who, time.monotonic())
         door.set_cookie(request, answer, SESSION, cookie, samesite="Strict")
@@ -51,14 +51,15 @@ def routes(brain: BrainView, door: Door, provider: Provider, sessions: Sessions)
         except Unreachable as error:
             raise web.HTTPBadGateway(text=str(error)) from error
 
-    async def logout(request: web.Request) -> web.Response:
-        sessions.close(door.cookie(request, SESSION))
-        answer = json_answer({})
-        door.set_cookie(request, answer, SESSION, "", samesite="Strict", max_age=0)
-        return answer
-
     return [
         Route(method="GET", path="/login", least=None, handler=login),
         Route(method="GET", path="/login/callback", least=None, handler=callback),
-        Route(method="POST", path="/logout", least=None, handler=logout),
     ]
+
+
+def _at_home(request: web.Request, answer: web.Response) -> web.Response:
+    """A browser goes on to the console; programs read who has logged in."""
+    if request.headers.get("Sec-Fetch-Mode") == "navigate":
+        answer.set_status(303)
+        answer.headers["Location"] = "/"
+    return answer

@@ -21,13 +21,16 @@ from brain.console import (
     log_routes,
     openapi_routes,
     operator_commands,
+    session_routes,
     status_routes,
     token_routes,
     watching,
+    web_routes,
 )
 from brain.console.access import connections, listening, malformed
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door, add_headers
+from brain.console.access.links import Links
 from brain.console.access.route import PERSON, Handler, Route, add
 from brain.console.access.sessions import Sessions
 from brain.console.access.tls import Certificate
@@ -39,6 +42,9 @@ from brain.console.brain_view import BrainView
 from brain.console.reading import Reading
 
 MAX_BODY = 65_536
+SESSION_S = (
+    8 * 3600.0
+)  # of a browser that has come in by a token; with an identity provider: console.oidc.session_s
 # Of a request's first line: all that the API's document allows in one query, each character as twelve (%F0%9F%98%8D).
 MAX_LINE = 65_536
 
@@ -54,7 +60,8 @@ class Console:
         self._users = Users(brain.config, brain.note)
         self._credentials = Credentials(config, brain.config.data_dir, self._users, self._now)
         self._proposals = Proposals()
-        self._sessions = Sessions(config.oidc.session_s if config.oidc else 0, self._users.groups)
+        self._sessions = Sessions(config.oidc.session_s if config.oidc else SESSION_S, self._users.groups)
+        self._links = Links()
         self._door = Door(config, self._credentials, self._sessions, clock=time.monotonic, note=brain.note)
         self._reading = Reading(lambda: brain.reader, self._door.payer)
         self._certificate: Certificate | None = None
@@ -74,6 +81,7 @@ class Console:
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),
             *self._login(),
+            *session_routes.routes(brain, self._door, self._sessions, self._links),
             *evidence.routes(brain, self._door, self._reading),
             *health_routes.routes(brain),
             *log_routes.routes(brain),
@@ -87,6 +95,7 @@ class Console:
             *(drill.routes(brain, self._door) if brain.config.drill else ()),
             *openapi_routes.routes(),
             *earlier_paths.routes(),
+            *web_routes.routes(),
         ]
 
     def _now(self) -> float:

@@ -123,7 +123,7 @@ class Door:
             raise web.HTTPForbidden(text="nobody may use this route")
         least = request.app[LEAST][route]
         if least is None:
-            return False
+            return person is not None and bool(person.how)
         if person is None or (not person.how and route not in request.app[OPEN]):
             raise _needs_credential()
         self._demand(request, person, least, OWN_AFFAIR, {})
@@ -188,6 +188,14 @@ class Door:
     def refused(self, about: str, text: str) -> None:
         """Notes a refusal, within what the notes hold."""
         self._refusals.tell("access.refused", about, text)
+
+    def shown(self, request: web.Request) -> str:
+        """The token that a request shows; empty: it has come in otherwise."""
+        return _bearer(request)
+
+    def owner(self, token: str) -> Person | None:
+        """Returns whose token this is now; None: nobody's, any more. HTTPServiceUnavailable: nobody can tell."""
+        return self._shown_by(token)
 
     def payer(self, request: web.Request) -> str:
         """Whom a request's cost is charged to: the person who showed a credential, else the address."""

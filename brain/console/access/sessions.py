@@ -22,7 +22,9 @@ class LoggedIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Session:
-    who: LoggedIn
+    name: str
+    # Who that is, with what they may do now; None: nobody, any more
+    person: Callable[[], Person | None]
     until: float
 
 
@@ -36,18 +38,22 @@ class Sessions:
         self._by_hash: dict[str, _Session] = {}
 
     def open(self, who: LoggedIn, now: float) -> str:
-        """Opens a session; returns its cookie."""
+        """Opens a session for whom the identity provider has named; returns its cookie."""
+        return self.open_for(who.name, lambda: self.of(who), now)
+
+    def open_for(self, name: str, person: Callable[[], Person | None], now: float) -> str:
+        """Opens a session for whoever `person` says at each request, such as the owner of a token; returns its cookie."""
         cookie = secrets.token_urlsafe(32)
         for key, session in list(self._by_hash.items()):
             if now >= session.until or len(self._by_hash) >= MOST:
                 del self._by_hash[key]
-        self._by_hash[_hashed(cookie)] = _Session(who=who, until=now + self._lasts_s)
+        self._by_hash[_hashed(cookie)] = _Session(name=name, person=person, until=now + self._lasts_s)
         return cookie
 
     def person(self, cookie: str, now: float) -> Person | None:
         """Returns whose session this is, with what they may do now; None: nobody's, any more."""
         session = self._by_hash.get(_hashed(cookie))
-        return self.of(session.who) if session is not None and now < session.until else None
+        return session.person() if session is not None and now < session.until else None
 
     def of(self, who: LoggedIn) -> Person | None:
         """Returns who that is, with what their groups may do now; None: nothing."""
@@ -60,7 +66,7 @@ class Sessions:
 
     def close_all_of(self, name: str) -> int:
         """Ends every session of a person; returns how many there were."""
-        theirs = [key for key, session in self._by_hash.items() if session.who.name == name]
+        theirs = [key for key, session in self._by_hash.items() if session.name == name]
         for key in theirs:
             del self._by_hash[key]
         return len(theirs)

@@ -1,0 +1,79 @@
+// Requests to the API. What failed is a Problem, with the words of the brain (RFC 9457): who must do what.
+
+const API = '/api/v1/'
+const KEPT = 30 // answers kept with their ETags, so that what has not changed is not sent again
+const kept = new Map()
+
+/** What the brain, or the way to it, objects to. `status` 0: the brain did not answer. */
+export class Problem extends Error {
+  constructor(status, detail, body = {}) {
+    super(detail)
+    this.status = status
+    this.body = body
+  }
+}
+
+/** Returns the JSON at /api/v1/<path>. `path` begins without a slash and is encoded already (see `path`). */
+export async function get(where, { signal } = {}) {
+  const old = kept.get(where)
+  const headers = old ? { 'If-None-Match': old.tag } : {}
+  const answer = await sent(API + where, { headers, signal })
+  if (answer.status === 304 && old) return old.body
+  const body = await read(answer)
+  const tag = answer.headers.get('ETag')
+  kept.delete(where)
+  if (tag) kept.set(where, { tag, body })
+  if (kept.size > KEPT) kept.delete(kept.keys().next().value)
+  return body
+}
+
+/** Posts JSON to /api/v1/<path>, and returns the answer with its status: 202 means that a second person must say the same. */
+export async function post(where, body) {
+  return posted(API + where, body)
+}
+
+/** Posts JSON to a path outside the API, such as /logout. */
+export async function posted(where, body, headers = {}) {
+  const answer = await sent(where, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  })
+  return { status: answer.status, ...(await read(answer)) }
+}
+
+/** Returns a path of its parts, each encoded: names of nodes and jobs can hold anything. */
+export function path(...parts) {
+  return parts.map(encodeURIComponent).join('/')
+}
+
+/** Returns a query string with those values that are not empty. */
+export function query(values) {
+  const given = Object.entries(values).filter(([, value]) => value !== '' && value !== null && value !== undefined)
+  return given.length ? `?${new URLSearchParams(given)}` : ''
+}
+
+/** Forgets what was kept, such as when somebody else has logged in. */
+export function forget() {
+  kept.clear()
+}
+
+async function sent(url, options) {
+  try {
+    return await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...options })
+  } catch (error) {
+    if (error.name === 'AbortError') throw error
+    throw new Problem(0, '')
+  }
+}
+
+async function read(answer) {
+  let body
+  try {
+    body = await answer.json()
+  } catch {
+    throw new Problem(answer.status, `${answer.status} ${answer.statusText}`)
+  }
+  if (!answer.ok) throw new Problem(answer.status, body.detail ?? answer.statusText, body)
+  return body
+}

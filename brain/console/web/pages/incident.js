@@ -1,0 +1,167 @@
+// One incident: what, where, since when, why we think so, what is done about it, who is hit, and what a person can say.
+
+import { html, nothing } from '../vendor/lit-html/lit-html.js'
+import { repeat } from '../vendor/lit-html/directives/repeat.js'
+import { get, path } from '../net.js'
+import { ladder } from '../parts/ladder.js'
+import { scopeMark, severity, stateMark } from '../parts/marks.js'
+import { time } from '../parts/times.js'
+import { askApprove, askClose, askDeny, askHold, askReturn, give, may, verbButton } from '../parts/verbs.js'
+import { either, t, word } from '../words.js'
+
+const OVER = ['closed', 'explained']
+const LINES = 12 // of evidence and of notes, before "all"
+
+export function title(state) {
+  return state.data ? `${state.data.incident.cause} · ${state.data.incident.id}` : state.at.args.id
+}
+
+export async function load(at, { signal }) {
+  return get(`explain/${path(at.args.id)}`, { signal })
+}
+
+/** Is a note about what is shown? */
+export function concerns(note, state) {
+  const found = state.data?.incident
+  return !found || note.incident === found.id || (found.node && note.scope.includes(found.node)) || note.kind.startsWith('operator.')
+}
+
+export function view(state) {
+  const { incident, runs, rule } = state.data
+  const waiting = runs.find((run) => run.state === 'approval')
+  return html`
+    <article class="incident">
+      <header class="head">
+        <p class="line">${severity(incident.severity)} ${stateMark(incident.state)} <code class="id">${incident.id}</code></p>
+        <h1>${incident.cause}</h1>
+        <p class="where">${scopeMark(incident.scope, incident.node)}${incident.nodes > 1 ? html` · ${t('nodes-hit', { n: incident.nodes })}` : nothing}</p>
+        <p>${t('since')} ${time(incident.opened_at)} (${time(incident.opened_at, { relative: true })})
+          ${incident.closed_at ? html`· ${t('until')} ${time(incident.closed_at)}: ${incident.closed_why}` : nothing}</p>
+        ${incident.waits ? html`<p class="waits">${incident.waits}</p>` : nothing}
+        ${incident.stale ? html`<p class="waits">${t('stale')}</p>` : nothing}
+        ${incident.explained_by ? html`<p class="waits">${t('explained-by')} <a href="/incidents/${encodeURIComponent(incident.explained_by)}">${incident.explained_by}</a></p>` : nothing}
+      </header>
+      ${waiting ? approval(state, waiting) : nothing}
+      ${because(state, incident, rule)}
+      ${runs.length ? repeat([...runs].reverse(), (run) => run.id, (run) => ladder(state, run)) : html`
+        <section class="card"><h2>${t('what-is-done')}</h2><p>${incident.runbook ? t('no-run-yet', { runbook: incident.runbook }) : t('no-runbook')}</p></section>`}
+      ${hit(state)}
+      ${evidence(state)}
+      ${told(state)}
+      ${notes(state)}
+      ${actions(state, incident, waiting)}
+    </article>`
+}
+
+function approval(state, run) {
+  const rung = run.rungs[run.rung - 1]
+  const line = run.plan[run.rung - 1] ?? ''
+  const would = run.would.filter((one) => !run.steps.some((step) => step.id === one.step))
+  const what = html`
+    <p>${t('approve-what')}</p>
+    <p class="exact"><strong>${rung?.name}</strong> <code>${line.replace(/^\d+\. [^:]*: /, '')}</code></p>
+    <p>${t('on')} ${scopeMark(run.scope, run.node)}</p>
+    ${would.map((one) => html`<p class=${one.ok ? 'would' : 'would bad'}>${one.lines.map((text) => html`<span>${text}</span>`)}</p>`)}
+    <p class="small">${t('approve-ends')}</p>`
+  return html`<section class="card asks" aria-labelledby="asks">
+    <h2 id="asks">${t('needs-approval')}</h2>
+    <p>${run.why}</p>${what}
+    ${may(state, 'approve') ? html`<p class="actions only-wide">
+      ${verbButton(state, 'approve', t('verb-approve'), () => askApprove(state, { id: run.id, rungName: rung?.name }, what), { main: true })}
+      ${verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, run.id), { bad: true })}</p>`
+      : html`<p class="small">${state.me?.how ? t('may-not-approve') : t('log-in-to-act')}</p>`}
+  </section>`
+}
+
+function because(state, incident, rule) {
+  const { knowledge } = rule
+  return html`<section class="card">
+    <h2>${t('why-we-think-so')}</h2>
+    <p>${rule.because}</p>
+    ${knowledge ? html`<p>${either(knowledge.cause)}</p>
+      <h3>${t('what-to-do')}</h3><p>${either(knowledge.todo)}</p>
+      ${knowledge.links.map((link) => html`<p><a href=${safe(link)} rel="noreferrer noopener" target="_blank">${link}</a></p>`)}` : nothing}
+    <p class="small">${t('rule')} <a href="/rules/${encodeURIComponent(rule.name)}">${rule.name}</a> (${rule.version})
+      ${rule.matching_rules.length ? html`· ${t('also-matches')} ${rule.matching_rules.join(', ')}` : nothing}</p>
+    <ul class="plain">${incident.symptoms.map((symptom) => {
+      const [name, scope] = symptom.split(/@(.*)/s)
+      return html`<li><strong>${name}</strong> ${scopeMark(scope ?? '')}</li>`
+    })}</ul>
+    ${incident.symptom_count > incident.symptoms.length ? html`<p class="small">${t('more-symptoms', { n: incident.symptom_count - incident.symptoms.length })}</p>` : nothing}
+  </section>`
+}
+
+/** Only what a browser opens as a page: a rule's link is foreign text. */
+function safe(link) {
+  return /^https?:\/\//i.test(link) ? link : '#'
+}
+
+function hit(state) {
+  const { incident, out_of_service: out } = state.data
+  if (!out.length && !incident.explains) return nothing
+  return html`<section class="card"><h2>${t('who-is-hit')}</h2>
+    ${incident.explains ? html`<p>${t('explains', { n: incident.explains })}</p>` : nothing}
+    ${out.map((node) => html`<p>${t('out-of-service', { node })} ${verbButton(state, 'return', t('verb-return'), () => askReturn(state, node))}</p>`)}
+  </section>`
+}
+
+function evidence(state) {
+  const lines = state.data.evidence
+  const all = state.own.allEvidence
+  const bundles = state.data.runs.flatMap((run) => run.steps.filter((step) => step.evidence).map((step) => step.evidence))
+  return html`<section class="card"><h2>${t('what-it-rests-on')}</h2>
+    ${lines.length ? html`<ul class="evidence">${lines.slice(0, all ? undefined : LINES).map((one) => html`<li>
+      <span class="small">${time(one.at)} ${one.node} ${one.component} <b>${one.kind}</b></span>
+      <code class="line-text">${one.text}</code></li>`)}</ul>` : html`<p>${t('no-evidence')}</p>`}
+    ${lines.length > LINES && !all ? html`<button @click=${(event) => more(event, state, 'allEvidence')}>${t('show-all', { n: lines.length })}</button>` : nothing}
+    ${bundles.map((name) => html`<p>${t('bundle')} <a href="/evidence/${name.split('/').map(encodeURIComponent).join('/')}">${name}</a></p>`)}
+  </section>`
+}
+
+function told(state) {
+  const { pages } = state.data
+  if (!pages.length) return nothing
+  return html`<section class="card"><h2>${t('who-was-told')}</h2><ul class="plain">${pages.map((page) => html`<li>
+    ${time(page.at)} ${page.text} <span class=${page.delivered ? 'small' : 'small bad-text'}>${page.delivered ? t('delivered', { by: page.delivered }) : t('not-delivered')}</span>
+    ${page.failures.map((failure) => html`<br><span class="small bad-text">${failure}</span>`)}</li>`)}
+    ${pages.at(-1).acked.map((one) => html`<li>${time(one.at)} ${one.text}</li>`)}</ul></section>`
+}
+
+function notes(state) {
+  const lines = [...state.data.notes].reverse()
+  const all = state.own.allNotes
+  return html`<section class="card"><h2>${t('what-happened')}</h2>
+    <ol class="notes">${lines.slice(0, all ? undefined : LINES).map((one) => html`<li><span class="small">${time(one.at)} ${word('note', one.kind)}</span> ${one.text}</li>`)}</ol>
+    ${lines.length > LINES && !all ? html`<button @click=${(event) => more(event, state, 'allNotes')}>${t('show-all', { n: lines.length })}</button>` : nothing}
+    <p class="small"><a href="/audit?incident=${encodeURIComponent(state.data.incident.id)}">${t('in-the-audit')}</a></p>
+  </section>`
+}
+
+async function more(event, state, name) {
+  state.own[name] = true
+  const { draw } = await import('../app.js')
+  draw()
+}
+
+function actions(state, incident, waiting) {
+  if (OVER.includes(incident.state) || !may(state, 'ack')) return nothing
+  const rung = waiting?.rungs[waiting.rung - 1]
+  const acked = Boolean(incident.pages.acked_by)
+  const running = state.data.runs.some((run) => !['succeeded', 'exhausted', 'observed', 'cancelled'].includes(run.state))
+  const wide = incident.node ? [`node/${incident.node}`] : []
+  return html`<div class="bar">
+    ${waiting ? verbButton(state, 'approve', t('verb-approve'), () => askApprove(state, { id: waiting.id, rungName: rung?.name }, exactly(waiting)), { main: true }) : nothing}
+    ${waiting ? verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, waiting.id), { bad: true }) : nothing}
+    ${incident.pages.sent && !acked ? verbButton(state, 'ack', t('verb-ack'), () => give('ack', { id: incident.id }), { main: !waiting }) : nothing}
+    ${running && !waiting ? verbButton(state, 'deny', t('verb-take-over'), () => askDeny(state, incident.id)) : nothing}
+    ${verbButton(state, 'hold', t('verb-hold'), () => askHold(state, wide[0] ?? incident.scope, wide.length && incident.scope !== wide[0] ? [incident.scope] : []))}
+    ${verbButton(state, 'close', t('verb-close'), () => askClose(state, incident.id))}
+  </div>`
+}
+
+function exactly(run) {
+  const rung = run.rungs[run.rung - 1]
+  const line = run.plan[run.rung - 1] ?? ''
+  return html`<p>${t('approve-what')}</p><p class="exact"><strong>${rung?.name}</strong> <code>${line.replace(/^\d+\. [^:]*: /, '')}</code></p>
+    <p>${t('on')} ${scopeMark(run.scope, run.node)}</p><p class="small">${t('approve-ends')}</p>`
+}

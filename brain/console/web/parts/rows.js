@@ -1,0 +1,16 @@
+// Lines of lists: an incident in one or two lines that lead to its page.
+
+import { html, nothing } from '../vendor/lit-html/lit-html.js'
+import { scopeMark, severity, stateMark } from './marks.js'
+import { time } from './times.js'
+
+/** An incident of /api/v1/incidents. */
+export function incidentRow(one) {
+  return html`<li class="row">
+    <a class="row-link" href="/incidents/${encodeURIComponent(one.id)}">${severity(one.severity)} <strong>${one.cause}</strong></a>
+    ${stateMark(one.state)}
+    <span class="row-where">${scopeMark(one.scope, one.node)}</span>
+    <span class="small">${time(one.opened_at, { relative: true })}${one.pages?.acked_by ? html` · ✓ ${one.pages.acked_by}` : nothing}</span>
+    <span class="row-why">${one.waits || one.because}</span>
+  </li>`
+}

@@ -1,0 +1,45 @@
+// Times as people read them. The brain's are ISO 8601, UTC; here they stand in the reader's own zone, with the date where it matters.
+
+import { html, nothing } from '../vendor/lit-html/lit-html.js'
+import { language, t } from '../words.js'
+
+const DAY_MS = 86_400_000
+const formats = new Map()
+
+function format(options) {
+  const key = `${language()} ${JSON.stringify(options)}`
+  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat(language() === 'zh' ? 'zh-CN' : 'en-GB', options))
+  return formats.get(key)
+}
+
+/** Hours, minutes and seconds of ms since 1970. */
+export function clock(ms) {
+  return format({ hour: '2-digit', minute: '2-digit', second: '2-digit' }).format(ms)
+}
+
+/** A time with its date where it is not of the last day. `at`: ISO 8601, or ms since 1970. */
+export function moment(at) {
+  const ms = typeof at === 'number' ? at : Date.parse(at)
+  if (Math.abs(Date.now() - ms) < DAY_MS) return clock(ms)
+  return format({ month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit' }).format(ms)
+}
+
+/** A span in words: the two largest units are enough. */
+export function span(seconds) {
+  const s = Math.max(0, Math.round(seconds))
+  if (s < 60) return t('span-s', { s })
+  if (s < 3600) return t('span-m', { m: Math.floor(s / 60), s: s % 60 })
+  if (s < 86_400) return t('span-h', { h: Math.floor(s / 3600), m: Math.floor((s % 3600) / 60) })
+  return t('span-d', { d: Math.floor(s / 86_400), h: Math.floor((s % 86_400) / 3600) })
+}
+
+/** For how long, since a time. */
+export function ago(at) {
+  return t('ago', { span: span((Date.now() - Date.parse(at)) / 1000) })
+}
+
+/** A <time> with how long ago it was, and when on its title. */
+export function time(at, { relative = false } = {}) {
+  if (!at) return nothing
+  return html`<time datetime=${at} title=${at}>${relative ? ago(at) : moment(at)}</time>`
+}

@@ -1,0 +1,96 @@
+// What people say to the brain, each with a question before it: approve, deny, ack, hold, close, return, note, mode.
+
+import { html, nothing } from '../vendor/lit-html/lit-html.js'
+import { load, say } from '../app.js'
+import { post, Problem } from '../net.js'
+import { t, word } from '../words.js'
+import { askFor } from './dialog.js'
+
+const RANK = ['viewer', 'operator', 'approver', 'administrator']
+const LEAST = {
+  hold: 'operator', release: 'operator', approve: 'approver', deny: 'operator', ack: 'operator', close: 'operator',
+  return: 'operator', forget: 'operator', note: 'operator', start: 'approver', mode: 'administrator', reset: 'approver',
+}
+const HOURS = [['3600', 1], ['14400', 4], ['28800', 8], ['86400', 24]]
+
+/** May whoever is there say it anywhere? The brain judges each word by its scope as well. */
+export function may(state, verb) {
+  return Boolean(state.me?.how) && RANK.indexOf(state.me.role) >= RANK.indexOf(LEAST[verb])
+}
+
+/** A button that asks first; nothing for those who may not. `main`: what is most likely meant. */
+export function verbButton(state, verb, label, ask, { main = false, bad = false } = {}) {
+  if (!may(state, verb)) return nothing
+  return html`<button class=${main ? 'main' : bad ? 'bad' : ''} data-verb=${verb} @click=${ask}>${label}</button>`
+}
+
+/** Gives a command, and says what came of it. Returns whether it stands on the log and counts. */
+export async function give(verb, args) {
+  const given = Object.fromEntries(Object.entries(args).filter(([, value]) => value !== '' && value !== undefined))
+  try {
+    const said = await post('command', { verb, args: given })
+    say(said.waiting || said.notes?.[0]?.text || t('said-done', { verb: word('verb', verb) }))
+    await load({ quiet: true })
+    return !said.waiting
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    say(error.message || t('no-answer'), { bad: true })
+    return false
+  }
+}
+
+/** Asks for an approval: what exactly would be done, and what it disrupts, stands in the question. */
+export function askApprove(state, run, what) {
+  askFor(state, {
+    title: t('approve-title'),
+    body: what,
+    action: t('verb-approve'),
+    then: () => give('approve', { id: run.id, rung: run.rungName }),
+  })
+}
+
+/** Asks for a reason, and says no. */
+export function askDeny(state, id) {
+  askFor(state, {
+    title: t('deny-title'), body: html`<p>${t('deny-what')}</p>`, action: t('verb-deny'), bad: true,
+    fields: [{ name: 'why', label: t('why') }], then: ({ why }) => give('deny', { id, why }),
+  })
+}
+
+/** Asks how long, and why, to hold a scope. */
+export function askHold(state, scope, others = []) {
+  askFor(state, {
+    title: t('hold-title'), body: html`<p>${t('hold-what')}</p>`, action: t('verb-hold'),
+    fields: [
+      others.length ? { name: 'scope', label: t('scope'), value: scope, options: [scope, ...others].map((one) => [one, one]) }
+        : { name: 'scope', label: t('scope'), value: scope, needed: true },
+      { name: 'for_s', label: t('for-how-long'), value: '14400', options: [...HOURS.map(([s, h]) => [s, t('hours', { h })]), ['', t('until-released')]] },
+      { name: 'why', label: t('why'), needed: true },
+    ],
+    then: ({ scope: where, for_s: lasts, why }) => give('hold', { scope: where, why, for_s: lasts ? Number(lasts) : undefined }),
+  })
+}
+
+/** Asks for a reason, and closes an incident. */
+export function askClose(state, id) {
+  askFor(state, {
+    title: t('close-title'), body: html`<p>${t('close-what')}</p>`, action: t('verb-close'), bad: true,
+    fields: [{ name: 'why', label: t('why') }], then: ({ why }) => give('close', { id, why }),
+  })
+}
+
+/** Asks before a node goes back into service on somebody's word. */
+export function askReturn(state, node) {
+  askFor(state, {
+    title: t('return-title', { node }), body: html`<p>${t('return-what')}</p>`, action: t('verb-return'), bad: true,
+    then: () => give('return', { node }),
+  })
+}
+
+/** Ends a hold. */
+export function askRelease(state, hold) {
+  askFor(state, {
+    title: t('release-title'), body: html`<p>${t('release-what', { scope: hold.scope, who: hold.who, why: hold.why })}</p>`,
+    action: t('verb-release'), then: () => give('release', { scope: hold.id }),
+  })
+}

@@ -1,0 +1,76 @@
+// What people read, in their language. One catalogue for each (words/*.ftl, Project Fluent); what the brain says in one language
+// only stands as it is.
+
+import { FluentBundle, FluentResource } from './vendor/fluent/index.js'
+
+export const LANGUAGES = { en: 'English', zh: '中文' }
+const KEPT = 'gpuward-language'
+let bundle = null
+let english = null
+let chosen = 'en'
+
+/** Loads the catalogue of the language that was chosen here, else of the browser's. */
+export async function begin() {
+  const kept = remembered(KEPT)
+  const wanted = kept || (navigator.languages ?? []).map((one) => one.slice(0, 2)).find((one) => one in LANGUAGES) || 'en'
+  await choose(wanted in LANGUAGES ? wanted : 'en')
+}
+
+/** Changes the language, and remembers it in this browser. */
+export async function choose(language, { keep = false } = {}) {
+  english ??= await load('en')
+  bundle = language === 'en' ? english : await load(language)
+  chosen = language
+  document.documentElement.lang = language === 'zh' ? 'zh-Hans' : language
+  if (keep) remember(KEPT, language)
+}
+
+/** The language in use: `en` or `zh`. */
+export function language() {
+  return chosen
+}
+
+/** Returns a text of the catalogue; one that it lacks in English. */
+export function t(id, values) {
+  for (const one of [bundle, english]) {
+    const message = one?.getMessage(id)
+    if (message?.value) return one.formatPattern(message.value, values)
+  }
+  return id
+}
+
+/** Returns a text of the catalogue if it has one, else the word itself: states and kinds come from the brain. */
+export function word(prefix, value) {
+  const id = `${prefix}-${value}`.replace(/[^A-Za-z0-9_-]/g, '-')
+  return bundle?.hasMessage(id) || english?.hasMessage(id) ? t(id) : value
+}
+
+/** Of texts in two languages ({en, zh}) the one for this reader. */
+export function either(texts) {
+  return (texts && (texts[chosen] || texts.en)) || ''
+}
+
+/** What this browser remembers under a name; empty: nothing, or it may not. */
+export function remembered(name) {
+  try {
+    return localStorage.getItem(name) ?? ''
+  } catch {
+    return ''
+  }
+}
+
+/** Lets this browser remember it, if it may. */
+export function remember(name, value) {
+  try {
+    localStorage.setItem(name, value)
+  } catch {
+    // A browser that keeps nothing asks again: no harm
+  }
+}
+
+async function load(name) {
+  const answer = await fetch(`/web/words/${name}.ftl`)
+  const made = new FluentBundle(name, { useIsolating: false })
+  made.addResource(new FluentResource(await answer.text()))
+  return made
+}

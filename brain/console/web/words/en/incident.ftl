@@ -1,0 +1,30 @@
+### The page of one incident, and a run as a ladder.
+
+needs-approval = This waits for your approval
+why-we-think-so = Why we think so
+what-to-do = What to do
+rule = Rule
+also-matches = also matches:
+more-symptoms = and { $n } more symptoms
+stale = Every fact was old when it arrived: it is verified before anything disruptive is done.
+explained-by = Explained by
+what-is-done = What is done
+no-run-yet = No run has begun yet; its runbook is { $runbook }.
+no-runbook = gpuward has no remedy for this: it is for people.
+way-back = The way back into service
+gates = What held it
+approved-by = approved by { $who }
+under-way = under way
+it-helped = it helped
+did-not-help = it did not help
+who-is-hit = Who is hit
+explains = It explains { $n } other findings.
+out-of-service = { $node } is out of service.
+what-it-rests-on = What it rests on
+no-evidence = No facts are kept for it.
+bundle = Evidence bundle
+who-was-told = Who was told
+delivered = delivered { $by }
+not-delivered = not delivered yet
+what-happened = What happened
+in-the-audit = All of it in the audit

@@ -1,0 +1,30 @@
+### 单个故障的页面，以及修复阶梯。
+
+needs-approval = 等待您的批准
+why-we-think-so = 判断依据
+what-to-do = 处理办法
+rule = 规则
+also-matches = 同时匹配：
+more-symptoms = 另有 { $n } 个症状
+stale = 所有事实到达时都已过时：在执行任何有影响的操作之前会重新核实。
+explained-by = 由此故障解释：
+what-is-done = 正在做什么
+no-run-yet = 尚未开始修复；对应的修复手册为 { $runbook }。
+no-runbook = gpuward 对此没有处理手段：需要人工处理。
+way-back = 恢复服务的步骤
+gates = 暂停原因
+approved-by = 由 { $who } 批准
+under-way = 进行中
+it-helped = 见效
+did-not-help = 未见效
+who-is-hit = 影响范围
+explains = 它解释了另外 { $n } 个现象。
+out-of-service = { $node } 已退出服务。
+what-it-rests-on = 证据
+no-evidence = 没有保存相关事实。
+bundle = 证据包
+who-was-told = 通知了谁
+delivered = 已送达（{ $by }）
+not-delivered = 尚未送达
+what-happened = 经过
+in-the-audit = 在审计中查看全部

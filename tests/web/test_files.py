@@ -1,0 +1,100 @@
+"""The files of the console's pages: others' scripts are what vendor.json says, every word has both languages, and every import
+and every page is there.
+"""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from brain.console import web_routes
+from brain.console.web_routes import FOLDER, LANGUAGES, PAGES
+
+OURS = sorted(file for file in FOLDER.rglob("*.js") if "vendor" not in file.parts)
+_KEY = re.compile(r"^([a-zA-Z][\w-]*) =", re.MULTILINE)
+_PLACEABLE = re.compile(r"\{ \$(\w+)")
+
+
+def catalogue(language: str) -> dict[str, dict[str, frozenset[str]]]:
+    """File → key → the values that its text takes."""
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for file in sorted((FOLDER / "words" / language).glob("*.ftl")):
+        parts = _KEY.split(file.read_text(encoding="utf-8"))
+        found[file.name] = {
+            key: frozenset(_PLACEABLE.findall(text)) for key, text in zip(parts[1::2], parts[2::2], strict=True)
+        }
+    return found
+
+
+def test_the_scripts_of_others_are_those_of_the_registry() -> None:
+    vendor = FOLDER / "vendor"
+    table = json.loads((vendor / "vendor.json").read_text(encoding="utf-8"))
+    named = {path: file["sha256"] for package in table["packages"] for path, file in package["files"].items()}
+    found = {
+        file.relative_to(vendor).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in vendor.rglob("*")
+        if file.is_file() and file.name != "vendor.json"
+    }
+    assert found == named
+
+
+def test_every_word_has_both_languages() -> None:
+    english, chinese = (catalogue(language) for language in LANGUAGES)
+    assert chinese == english
+
+
+def test_no_key_stands_twice() -> None:
+    keys = [key for file in catalogue("en").values() for key in file]
+    assert sorted(set(keys)) == sorted(keys)
+
+
+def test_every_word_that_a_page_uses_is_there() -> None:
+    """Also those whose last part comes from the brain: at least one of them."""
+    keys = {key for file in catalogue("en").values() for key in file}
+    for file in OURS:
+        text = file.read_text(encoding="utf-8")
+        for key in re.findall(r"\bt\('([\w-]+)'", text):
+            assert key in keys, f"{file.name}: {key}"
+        for prefix in re.findall(r"\bt\(`([\w-]+-)\$", text) + [f"{one}-" for one in re.findall(r"\bword\('([\w-]+)'", text)]:
+            assert prefix == "note-" or any(key.startswith(prefix) for key in keys), f"{file.name}: {prefix}"
+
+
+def test_every_word_is_used() -> None:
+    text = "\n".join(file.read_text(encoding="utf-8") for file in OURS)
+    prefixes = {f"{one}-" for one in re.findall(r"\bword\('([\w-]+)'", text)} | set(re.findall(r"`([\w-]+-)\$", text))
+    prefixes |= {"run-"}  # stateMark takes it as an argument
+    prefixes |= {"state-"}
+    for key in (key for file in catalogue("en").values() for key in file):
+        assert f"'{key}'" in text or any(key.startswith(prefix) for prefix in prefixes), key
+
+
+@pytest.mark.parametrize("file", OURS, ids=lambda file: file.relative_to(FOLDER).as_posix())
+def test_every_import_is_a_file(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    for name in re.findall(r"(?:from|import)\s*\(?\s*'([^']+)'", text):
+        assert name.startswith("."), f"{name}: nothing is loaded from elsewhere"
+        assert (file.parent / name).is_file(), name
+
+
+def test_the_pages_of_the_router_are_those_of_the_server() -> None:
+    router = (FOLDER / "router.js").read_text(encoding="utf-8")
+    paths = dict(re.findall(r"\['(/[^']*)', '(\w+)'\]", router))
+    as_served = [re.sub(r":(\w+)\+", r"{\1:.+}", path) for path in paths]
+    assert [re.sub(r":(\w+)", r"{\1}", path) if "{" not in path else path for path in as_served] == list(PAGES)
+    for page in paths.values():
+        assert (FOLDER / "pages" / f"{page}.js").is_file(), page
+
+
+def test_nothing_in_our_scripts_makes_text_into_code() -> None:
+    """lit-html escapes whatever stands in a template. These do not."""
+    for file in OURS:
+        text = file.read_text(encoding="utf-8")
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "unsafeHTML", "unsafeSVG"):
+            assert word not in text, f"{file.name}: {word}"
+
+
+def test_everything_is_served() -> None:
+    paths = {route.path for route in web_routes.routes()}
+    assert {*PAGES, "/web/app.js", "/web/words/en.ftl", "/web/words/zh.ftl", "/web/vendor/lit-html/lit-html.js"} <= paths
