@@ -13,6 +13,16 @@ from brain.console import web_routes
 from brain.console.web_routes import FOLDER, LANGUAGES, PAGES
 
 OURS = sorted(file for file in FOLDER.rglob("*.js") if "vendor" not in file.parts)
+DANGEROUS = (
+    "innerHTML",
+    "outerHTML",
+    "insertAdjacentHTML",
+    "document.write",
+    "eval(",
+    "new Function",
+    "unsafeHTML",
+    "unsafeSVG",
+)
 _KEY = re.compile(r"^([a-zA-Z][\w-]*) =", re.MULTILINE)
 _PLACEABLE = re.compile(r"\{ \$(\w+)")
 
@@ -23,7 +33,8 @@ def catalogue(language: str) -> dict[str, dict[str, frozenset[str]]]:
     for file in sorted((FOLDER / "words" / language).glob("*.ftl")):
         parts = _KEY.split(file.read_text(encoding="utf-8"))
         found[file.name] = {
-            key: frozenset(_PLACEABLE.findall(text)) for key, text in zip(parts[1::2], parts[2::2], strict=True)
+            key: frozenset(_PLACEABLE.findall(text))
+            for key, text in zip(parts[1::2], parts[2::2], strict=True)
         }
     return found
 
@@ -57,13 +68,17 @@ def test_every_word_that_a_page_uses_is_there() -> None:
         text = file.read_text(encoding="utf-8")
         for key in re.findall(r"\bt\('([\w-]+)'", text):
             assert key in keys, f"{file.name}: {key}"
-        for prefix in re.findall(r"\bt\(`([\w-]+-)\$", text) + [f"{one}-" for one in re.findall(r"\bword\('([\w-]+)'", text)]:
+        for prefix in re.findall(r"\bt\(`([\w-]+-)\$", text) + [
+            f"{one}-" for one in re.findall(r"\bword\('([\w-]+)'", text)
+        ]:
             assert prefix == "note-" or any(key.startswith(prefix) for key in keys), f"{file.name}: {prefix}"
 
 
 def test_every_word_is_used() -> None:
     text = "\n".join(file.read_text(encoding="utf-8") for file in OURS)
-    prefixes = {f"{one}-" for one in re.findall(r"\bword\('([\w-]+)'", text)} | set(re.findall(r"`([\w-]+-)\$", text))
+    prefixes = {f"{one}-" for one in re.findall(r"\bword\('([\w-]+)'", text)} | set(
+        re.findall(r"`([\w-]+-)\$", text)
+    )
     prefixes |= {"run-"}  # stateMark takes it as an argument
     prefixes |= {"state-"}
     for key in (key for file in catalogue("en").values() for key in file):
@@ -82,7 +97,9 @@ def test_the_pages_of_the_router_are_those_of_the_server() -> None:
     router = (FOLDER / "router.js").read_text(encoding="utf-8")
     paths = dict(re.findall(r"\['(/[^']*)', '(\w+)'\]", router))
     as_served = [re.sub(r":(\w+)\+", r"{\1:.+}", path) for path in paths]
-    assert [re.sub(r":(\w+)", r"{\1}", path) if "{" not in path else path for path in as_served] == list(PAGES)
+    assert [re.sub(r":(\w+)", r"{\1}", path) if "{" not in path else path for path in as_served] == list(
+        PAGES
+    )
     for page in paths.values():
         assert (FOLDER / "pages" / f"{page}.js").is_file(), page
 
@@ -91,10 +108,25 @@ def test_nothing_in_our_scripts_makes_text_into_code() -> None:
     """lit-html escapes whatever stands in a template. These do not."""
     for file in OURS:
         text = file.read_text(encoding="utf-8")
-        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "unsafeHTML", "unsafeSVG"):
+        for word in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+            "unsafeHTML",
+            "unsafeSVG",
+        ):
             assert word not in text, f"{file.name}: {word}"
 
 
 def test_everything_is_served() -> None:
     paths = {route.path for route in web_routes.routes()}
-    assert {*PAGES, "/web/app.js", "/web/words/en.ftl", "/web/words/zh.ftl", "/web/vendor/lit-html/lit-html.js"} <= paths
+    assert {
+        *PAGES,
+        "/web/app.js",
+        "/web/words/en.ftl",
+        "/web/words/zh.ftl",
+        "/web/vendor/lit-html/lit-html.js",
+    } <= paths

@@ -54,7 +54,7 @@ function menu(state) {
       <button lang=${code} aria-pressed=${words.language() === code ? 'true' : 'false'}
         @click=${async () => { await words.choose(code, { keep: true }); draw() }}>${name}</button>`)}</p>
     <p class="choices" role="group" aria-label=${t('theme')}>${themes.map(([value, label]) => html`
-      <button aria-pressed=${chosen === value ? 'true' : 'false'} @click=${() => theme(value)}>${t(label)}</button>`)}</p>
+      <button data-theme-choice=${value} aria-pressed=${chosen === value ? 'true' : 'false'} @click=${() => theme(value)}>${t(label)}</button>`)}</p>
     ${state.status ? html`<p class="small">${t('version-line', { version: state.status.version, pack: state.status.pack })}</p>` : nothing}
   </section>`
 }
