@@ -23,6 +23,9 @@ COMMANDS: dict[str, Lazy] = {
     "explain": lazy("brain.cli.explain:explain", "The whole chain of one incident, back to the kernel line."),
     "evidence": lazy("brain.cli.evidence:evidence", "Fetches the evidence bundle of an incident or step."),
     "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they happen."),
+    "console": lazy(
+        "brain.cli.console:console", "A link that opens the console in a browser, logged in as you."
+    ),
     "hold": lazy(
         "brain.cli.operator_commands:hold", "Nothing disruptive is done in a scope until it is released."
     ),
