@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from brain import renamed
+from brain.adapters.history_past import PastQueries
 from brain.core.state import IncidentState
 
 OVER = (IncidentState.CLOSED.value, IncidentState.EXPLAINED.value)
@@ -62,7 +63,7 @@ class _Wanted:
         return " AND ".join(self._texts)
 
 
-class HistoryQueries:
+class HistoryQueries(PastQueries):
     """The questions, over one connection."""
 
     def __init__(self, db: sqlite3.Connection, pause: Callable[[], None]) -> None:

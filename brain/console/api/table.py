@@ -20,6 +20,7 @@ from brain.console.api.chain_shapes import ChainShape
 from brain.console.api.command_shapes import RefusedShape, SaidShape
 from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
 from brain.console.api.endpoint import Endpoint, reads, sends
+from brain.console.api.fleet_shapes import FleetQuery, FleetShape
 from brain.console.api.incident_shapes import (
     IncidentListShape,
     IncidentShape,
@@ -42,6 +43,13 @@ STATUS = reads(
     query=Nothing,
 )
 NODES = reads("nodes", "/nodes", "The nodes and their newest heartbeats.", NodeListShape, query=NodesQuery)
+FLEET = reads(
+    "fleet",
+    "/fleet",
+    "The whole fleet in columns, for a map of it: now, or at a past time.",
+    FleetShape,
+    query=FleetQuery,
+)
 INCIDENTS = reads(
     "incidents", "/incidents", "Incidents, newest first.", IncidentListShape, query=IncidentsQuery
 )
@@ -155,6 +163,7 @@ OPENAPI = reads(
 TABLE: tuple[Endpoint[Any, Any], ...] = (
     STATUS,
     NODES,
+    FLEET,
     INCIDENTS,
     INCIDENT,
     EXPLAIN,
