@@ -52,6 +52,7 @@ CREATE INDEX IF NOT EXISTS incidents_closed ON incidents({CLOSED_AT}, opened_at)
 CREATE TABLE IF NOT EXISTS runs(
     id TEXT PRIMARY KEY, incident TEXT NOT NULL, started_at REAL NOT NULL, body BLOB NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS runs_started ON runs(started_at);
 CREATE INDEX IF NOT EXISTS runs_incident ON runs(incident);
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """

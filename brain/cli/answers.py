@@ -327,6 +327,11 @@ class RunJson(TypedDict):
     steps: list[StepJson]
 
 
+class RunListJson(TypedDict):
+    runs: list[RunJson]
+    next: str
+
+
 class GrantJson(TypedDict):
     role: str
     scopes: list[str]

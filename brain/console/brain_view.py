@@ -48,6 +48,21 @@ class History(Past, Protocol):
         """Returns incidents, newest first, behind (opened_at, id); cause, scope and node are globs, empty: any."""
         ...
 
+    def runs_page(
+        self,
+        *,
+        state: str,
+        runbook: str,
+        node: str,
+        incident: str,
+        since: float,
+        until: float,
+        after: tuple[float, str] | None,
+        limit: int,
+    ) -> list[dict[str, Any]]:
+        """Returns runs, newest first, behind (started_at, id); runbook and node are globs, empty: any."""
+        ...
+
     def notes_page(
         self,
         *,

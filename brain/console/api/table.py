@@ -27,7 +27,9 @@ from brain.console.api.incident_shapes import (
     IncidentsQuery,
     NoteListShape,
     NotesQuery,
+    RunListShape,
     RunShape,
+    RunsQuery,
 )
 from brain.console.api.log_shapes import LogQuery, WatchQuery
 from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusShape
@@ -71,6 +73,7 @@ EXPLAIN = reads(
     query=Nothing,
     parts={"id": "An incident, run, step or page, or the beginning of its id."},
 )
+RUNS = reads("runs", "/runs", "Runs of runbooks, newest first.", RunListShape, query=RunsQuery)
 RUN = reads(
     "run", "/runs/{id}", "One run of a runbook.", RunShape, query=Nothing, parts={"id": "The id of a run."}
 )
@@ -168,6 +171,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     INCIDENT,
     EXPLAIN,
     NOTES,
+    RUNS,
     RUN,
     WATCH,
     EVIDENCE,
