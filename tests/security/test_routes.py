@@ -28,6 +28,12 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("GET", "/api/v1/runs/{id}"): (READ, None),
     ("GET", "/api/v1/nodes"): (READ, None),
     ("GET", "/api/v1/notes"): (READ, None),
+    ("GET", "/api/v1/fleet"): (READ, None),
+    ("GET", "/api/v1/runs"): (READ, None),
+    ("GET", "/api/v1/rules"): (READ, None),
+    ("GET", "/api/v1/rules/{name}"): (READ, None),
+    ("GET", "/api/v1/runbooks"): (READ, None),
+    ("GET", "/api/v1/runbooks/{name}"): (READ, None),
     ("GET", "/api/v1/watch"): (READ, None),
     ("GET", "/api/v1/openapi.json"): (READ, None),
     ("GET", "/metrics"): (READ, None),
@@ -92,7 +98,9 @@ async def test_every_route_for_every_role(tmp_path: Path, record_property: Recor
             for role in WHO:
                 shown = headers(whole, role)
                 for (method, path), (least, body) in ROUTES.items():
-                    path = path.replace("{id}", "n1/nothing" if "evidence" in path else "inc-nothing")
+                    path = path.replace(
+                        "{id}", "n1/nothing" if "evidence" in path else "inc-nothing"
+                    ).replace("{name}", "nothing")
                     async with session.request(method, path, json=body, headers=shown) as answer:
                         denied += answer.status in (401, 403)
                         if role is None:
