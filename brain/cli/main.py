@@ -33,6 +33,9 @@ COMMANDS: dict[str, Lazy] = {
     "approve": lazy("brain.cli.operator_commands:approve", "Agrees to what a run wants to do next."),
     "deny": lazy("brain.cli.operator_commands:deny", "Ends a run."),
     "ack": lazy("brain.cli.operator_commands:ack", "Acknowledges an incident: its page is not repeated."),
+    "note": lazy(
+        "brain.cli.operator_commands:note", "Writes something down about an incident, for the others."
+    ),
     "close": lazy("brain.cli.operator_commands:close", "Closes an incident."),
     "mode": lazy(
         "brain.cli.operator_commands:mode", "How far a runbook may go by itself: observe, approve or auto."

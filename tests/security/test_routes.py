@@ -72,6 +72,7 @@ COMMANDS: dict[str, tuple[dict[str, Any], Role]] = {
     "release": ({"scope": "all"}, Role.OPERATOR),
     "ack": ({"id": "inc-nothing"}, Role.OPERATOR),
     "close": ({"id": "inc-nothing"}, Role.OPERATOR),
+    "note": ({"id": "inc-nothing", "text": "the riser is loose"}, Role.OPERATOR),
     "deny": ({"id": "inc-nothing"}, Role.OPERATOR),
     "return": ({"node": "n1"}, Role.OPERATOR),
     "forget": ({"node": "n1"}, Role.OPERATOR),
