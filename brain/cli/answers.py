@@ -93,6 +93,89 @@ class NodeListJson(TypedDict):
     next: str
 
 
+class InventoryJson(TypedDict):
+    told: dict[str, Any]
+    since: str | None
+    seen: str | None
+
+
+class IncidentBriefJson(TypedDict):
+    id: str
+    state: str
+    severity: str
+    cause: str
+    scope: str
+    opened_at: str | None
+    closed_at: str | None
+    closed_why: str
+
+
+class PartPlaceJson(TypedDict):
+    node: str
+    component: str
+    since: str | None
+    seen: str | None
+
+
+class PartJson(TypedDict):
+    component: str
+    serial: str
+    told: dict[str, Any]
+    since: str | None
+    seen: str | None
+    word: str
+    incidents: list[IncidentBriefJson]
+    places: list[PartPlaceJson]
+
+
+class RunBriefJson(TypedDict):
+    id: str
+    incident: str
+    runbook: str
+    state: str
+    why: str
+    scope: str
+    started_at: str | None
+    ended_at: str | None
+
+
+class NodeDrainJson(TypedDict):
+    incident: str
+    since: str | None
+    sure: bool
+
+
+class NoteJson(TypedDict):
+    id: str
+    kind: str
+    text: str
+    incident: str
+    run: str
+    scope: str
+    caused_by: str
+    data: dict[str, Any]
+    at: str | None
+
+
+class NodeDetailJson(TypedDict):
+    node: NodeJson
+    word: str
+    booted_at: str | None
+    fabric: str
+    inventory: InventoryJson | None
+    before: list[InventoryJson]
+    cards: list[PartJson]
+    incidents: list[IncidentBriefJson]
+    past: list[IncidentBriefJson]
+    runs: list[RunBriefJson]
+    holds: list[HoldJson]
+    drains: list[NodeDrainJson]
+    jobs: list[str] | None
+    jobs_at: str | None
+    said: list[NoteJson]
+    not_known: list[str]
+
+
 class FleetCardsJson(TypedDict):
     node: list[int]
     card: list[str]
@@ -278,18 +361,6 @@ class SymptomJson(TypedDict):
     scope: str
     notes: list[LineJson]
     events: list[str]
-
-
-class NoteJson(TypedDict):
-    id: str
-    kind: str
-    text: str
-    incident: str
-    run: str
-    scope: str
-    caused_by: str
-    data: dict[str, Any]
-    at: str | None
 
 
 class ChainJson(TypedDict):

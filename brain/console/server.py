@@ -70,7 +70,7 @@ class Console:
         """Returns all routes: what is not here is refused."""
         brain = self._brain
         return [
-            *status_routes.routes(brain, self._proposals),
+            *status_routes.routes(brain, self._reading, self._proposals),
             *history_routes.routes(brain, self._reading),
             *fleet_routes.routes(brain, self._reading),
             *pack_routes.routes(brain, self._reading),

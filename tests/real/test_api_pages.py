@@ -45,3 +45,24 @@ async def test_a_fault_is_on_the_map_and_in_the_figures_of_its_rule(tmp_path: Pa
         assert {
             (await whole.get(path))["status"] for path in ("/api/v1/rules/none", "/api/v1/runbooks/none")
         } == {404}
+
+
+async def test_a_node_tells_its_cards(tmp_path: Path) -> None:
+    """From its events, through the log; over a restart of the brain, too."""
+    async with lab(tmp_path) as whole:
+        node = await whole.node("n1")
+        await node.event(
+            "node.inventory", driver="580.82.07", gpus=1, gpu_models="1 NVIDIA H100", changed=False
+        )
+        await node.event(
+            "node.inventory.gpu", "gpu/0000:3b:00", serial="165", model="NVIDIA H100", uuid="GPU-1"
+        )
+        path = "/api/v1/nodes/n1"
+        for again in (True, False):
+            found = await whole.until(lambda found: found.get("cards"), "its card", path)
+            assert (found["cards"][0]["serial"], found["inventory"]["told"]["driver"]) == ("165", "580.82.07")
+            assert (found["word"], found["cards"][0]["places"][0]["node"]) == ("well", "n1")
+            if again:
+                await whole.stop()
+                await whole.start()
+        assert (await whole.get("/api/v1/nodes/none"))["status"] == 404

@@ -32,6 +32,7 @@ from brain.console.api.incident_shapes import (
     RunsQuery,
 )
 from brain.console.api.log_shapes import LogQuery, WatchQuery
+from brain.console.api.node_shapes import NodeDetailShape
 from brain.console.api.pack_shapes import (
     RuleDetailShape,
     RuleListShape,
@@ -53,6 +54,14 @@ STATUS = reads(
     query=Nothing,
 )
 NODES = reads("nodes", "/nodes", "The nodes and their newest heartbeats.", NodeListShape, query=NodesQuery)
+NODE = reads(
+    "node",
+    "/nodes/{name}",
+    "One node: what it is made of, how it stands, and what became of it and its cards.",
+    NodeDetailShape,
+    query=Nothing,
+    parts={"name": "Of a node that is, or was."},
+)
 FLEET = reads(
     "fleet",
     "/fleet",
@@ -192,6 +201,7 @@ OPENAPI = reads(
 TABLE: tuple[Endpoint[Any, Any], ...] = (
     STATUS,
     NODES,
+    NODE,
     FLEET,
     INCIDENTS,
     INCIDENT,
