@@ -127,3 +127,11 @@ class PastQueries:
     def places_of(self, serial: str) -> list[dict[str, Any]]:
         """Returns where a part with this serial number has been, by what nodes told, the newest first; bounded."""
         return parts.of_serial(self._each, self._db, serial)
+
+    def closed_since(self, at: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents that were closed after a time (seconds since 1970), newest first; none that others explain."""
+        rows = self._db.execute(
+            f"SELECT body FROM incidents WHERE {CLOSED_AT} > ? AND state = 'closed' ORDER BY {CLOSED_AT} DESC LIMIT ?",  # noqa: S608 - constants
+            (max(at, 0.0), limit),
+        )
+        return [renamed.rename_in_incident(orjson.loads(body)) for (body,) in self._each(rows)]

@@ -216,6 +216,64 @@ class FleetJson(TypedDict):
     job: list[int]
 
 
+class WantedApprovalJson(TypedDict):
+    run: str
+    runbook: str
+    rung: str
+    what: str
+    disrupts: str
+    repeat: str
+    why: str
+    valid_s: float
+    jobs: list[str] | None
+
+
+class VerbJson(TypedDict):
+    verb: str
+    args: dict[str, Any]
+    asks: list[str]
+    two_persons: bool
+
+
+class NeedJson(TypedDict):
+    kinds: list[str]
+    id: str
+    severity: str
+    state: str
+    cause: str
+    scope: str
+    node: str
+    since: str | None
+    until: str | None
+    text: str
+    run: str
+    acked_by: str
+    out_of_service: list[str]
+    approval: WantedApprovalJson | None
+    verbs: list[VerbJson]
+
+
+class HealedJson(TypedDict):
+    id: str
+    severity: str
+    cause: str
+    scope: str
+    node: str
+    opened_at: str | None
+    closed_at: str | None
+    runbook: str
+    text: str
+
+
+class NeedsJson(TypedDict):
+    people: list[NeedJson]
+    people_count: int
+    healing: list[NeedJson]
+    healing_count: int
+    healed: list[HealedJson]
+    healed_more: bool
+
+
 class EvidenceJson(TypedDict):
     id: str
     node: str

@@ -54,3 +54,7 @@ class Past(Protocol):
     def places_of(self, serial: str) -> list[dict[str, Any]]:
         """Returns where a part with this serial number has been, by what nodes told, the newest first; bounded."""
         ...
+
+    def closed_since(self, at: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents that were closed after a time (seconds since 1970), newest first; none that others explain."""
+        ...

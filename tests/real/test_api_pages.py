@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from tests import people
 from tests.real.brain_kit import lab
 
 pytestmark = pytest.mark.component("nats-server")
@@ -66,3 +68,23 @@ async def test_a_node_tells_its_cards(tmp_path: Path) -> None:
                 await whole.stop()
                 await whole.start()
         assert (await whole.get("/api/v1/nodes/none"))["status"] == 404
+
+
+async def test_the_page_of_whoever_is_on_call(tmp_path: Path) -> None:
+    """What needs a person, with what this person may say; whoever shows no credential is offered nothing."""
+    async with lab(tmp_path, console={"port": 0, "open_reading": True} | people.ANN) as whole:
+        assert whole.running is not None
+        await (await whole.node("n1")).event("gpu.xid", "gpu/0000:3b:00", code=79)
+        found = await whole.until(lambda found: found["people"], "it needs a person", "/api/v1/needs")
+        item = found["people"][0]
+        assert (item["node"], found["people_count"]) == ("n1", len(found["people"]))
+        assert {"ack", "hold", "close"} <= {one["verb"] for one in item["verbs"]}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{whole.running.console_url}/api/v1/needs") as answer,
+        ):
+            assert [one["verbs"] for one in (await answer.json())["people"]] == [[]]
+        (close,) = [one for one in item["verbs"] if one["verb"] == "close"]
+        await whole.say("close", **close["args"])
+        over = await whole.until(lambda found: found["healed"], "it is over", "/api/v1/needs?hours=1")
+        assert (over["healed"][0]["id"], over["people"]) == (item["id"], [])

@@ -32,6 +32,7 @@ from brain.console.api.incident_shapes import (
     RunsQuery,
 )
 from brain.console.api.log_shapes import LogQuery, WatchQuery
+from brain.console.api.needs_shapes import NeedsQuery, NeedsShape
 from brain.console.api.node_shapes import NodeDetailShape
 from brain.console.api.pack_shapes import (
     RuleDetailShape,
@@ -68,6 +69,13 @@ FLEET = reads(
     "The whole fleet in columns, for a map of it: now, or at a past time.",
     FleetShape,
     query=FleetQuery,
+)
+NEEDS = reads(
+    "needs",
+    "/needs",
+    "What needs a person now, what heals by itself, and what was healed.",
+    NeedsShape,
+    query=NeedsQuery,
 )
 INCIDENTS = reads(
     "incidents", "/incidents", "Incidents, newest first.", IncidentListShape, query=IncidentsQuery
@@ -203,6 +211,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     NODES,
     NODE,
     FLEET,
+    NEEDS,
     INCIDENTS,
     INCIDENT,
     EXPLAIN,
