@@ -30,6 +30,7 @@ from brain.adapters.nats_server import NatsServer
 from brain.adapters.node_requests import NodeRequests
 from brain.adapters.nodes import Nodes
 from brain.adapters.outbox import Outbox
+from brain.adapters.pack_process import PackProcess
 from brain.adapters.packwatch import PackWatch
 from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel
@@ -43,7 +44,6 @@ from brain.console.reading import Rests
 from brain.console.server import Console
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.rulebook import MATCHER
-from brain.core.rehearsal import proof
 from brain.leader.alert_refresh import AlertRefresh
 from brain.leader.archiver import Archiver
 from brain.leader.awaited_commands import AwaitedCommands
@@ -229,7 +229,7 @@ async def run(
             log_now=clock.now,
             shut_out=revoked.shut_out,
         )
-        watch = PackWatch(config, partial(proof.failures, actions=ACTIONS))
+        watch = PackWatch(config, PackProcess().build)
         packs = PackUpdates(
             watch=watch, replica=replica, leadership=leadership, writer=writer, notes=notes, alerts=alerts
         )

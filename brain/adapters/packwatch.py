@@ -4,36 +4,24 @@ A pack that cannot be used is refused with its errors; the one in force stays.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from agent.contract.errors import GpuwardError
-from brain.adapters import pack as packs
+from agent.contract.errors import ConfigError
+from brain.adapters.pack_build import Build, Wanted
 from brain.config import BrainConfig
 from brain.core.pack.spec import Pack
 
 POLL_S = 2.0
-Problems = Callable[[Pack], Sequence[str]]  # what is wrong, one line each
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Build:
-    """What the files hold at one moment."""
-
-    # None: the files cannot be used
-    pack: Pack | None = None
-    errors: Sequence[str] = ()
-    # Old names, which are still read; one line each
-    warnings: Sequence[str] = ()
 
 
 class PackWatch:
     """Checks the files every POLL_S, and immediately on request. Files that have not changed are not read again for it."""
 
-    def __init__(self, config: BrainConfig, problems: Problems) -> None:
+    def __init__(self, config: BrainConfig, build: Callable[[Wanted], Awaitable[Build]]) -> None:
+        """`build` reads the files and tries the rules (brain/adapters/pack_process.py)."""
         self._config = config
-        self._problems = problems
+        self._build = build
         # What `_built` was built from. Both change together: a build that is cut off is none.
         self._stamp: object = None
         self._built: Build | None = None
@@ -65,8 +53,7 @@ class PackWatch:
             built = self._built
             changed = built is None or stamp != self._stamp
             if built is None or changed:
-                # In a thread: reading YAML and running examples takes long, and events must not wait for it.
-                built = await asyncio.to_thread(self.build)
+                built = await self._read()
                 self._stamp, self._built = stamp, built
             # Who asked in the meantime is told as well: once, not twice.
             requested = self._now.is_set()
@@ -94,20 +81,20 @@ class PackWatch:
         self._warned = built.warnings
         take(built.pack)
 
-    def build(self) -> Build:
-        """Returns the pack of the files as they are now, or what is wrong with them."""
+    async def _read(self) -> Build:
+        config = self._config
         try:
-            sources = packs.scan(self._config.rules_dir, self._config.runbooks_dir)
-            pack = packs.assemble(sources, self._config.site_settings(), self._config.places())
-            errors = list(self._problems(pack))
-        except GpuwardError as error:  # a pack that breaks the engine in its examples is refused as well
-            return Build(errors=str(error).splitlines() or [type(error).__name__])
-        except (OSError, ValueError, RecursionError) as error:  # whatever a file holds, the brain goes on
-            text = " ".join(str(error).split())[:300]
-            return Build(errors=[f"the rules cannot be read: {type(error).__name__}: {text}"])
-        if errors:
-            return Build(errors=errors)
-        return Build(pack=pack, warnings=[str(warning) for warning in sources.warnings])
+            settings = config.site_settings()
+        except ConfigError as error:
+            return Build(errors=(str(error),))
+        return await self._build(
+            Wanted(
+                rules_dir=config.rules_dir,
+                runbooks_dir=config.runbooks_dir,
+                topology=config.topology,
+                settings=settings,
+            )
+        )
 
     def _files(self) -> object:
         """Returns a value that changes when a file is changed, added or removed."""
