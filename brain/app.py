@@ -106,8 +106,9 @@ async def run(
     ConfigError: the operator must change something before it can start.
     """
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(exclusive(config.data_dir))
         name = config.brain or subjects.node_name(socket.gethostname())
+        instance = f"{name}:{os.getpid()}:{time.time_ns()}"
+        before = stack.enter_context(exclusive(config.data_dir, instance))
         background = Tasks()
 
         # NATS, and what is kept on disk.
@@ -161,8 +162,7 @@ async def run(
             had_nodes=CellRegistry(config.registry_file).had_nodes,
         )
         stack.callback(replica.close)
-        instance = f"{name}:{os.getpid()}:{time.time_ns()}"
-        lease = Lease(config.cell, instance, config.lease_ttl_s, replicas=config.nats.replicas)
+        lease = Lease(config.cell, instance, config.lease_ttl_s, before=before, replicas=config.nats.replicas)
         leadership = Leadership(lease, replica)
         competition = LeaseCompetition(brain=name, lease=lease, replica=replica, writer=writer)
 
