@@ -34,6 +34,7 @@ from agent.look import Looker
 from agent.metrics_file import AgentView, keep_writing
 from agent.nvml import bus
 from agent.nvml.pause import NvmlPause
+from agent.remembered.afterwards import Afterwards
 from agent.remembered.last_known import LastKnown
 from agent.remembered.lost_gpus import LostGpus
 from agent.remembered.trusted import of_config
@@ -101,10 +102,16 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         undo.callback(known.save)
         collectors = collectors_for(host, config, lost_before=lost.addresses, known=known)
 
-        def remember(unsent_events: Sequence[UnsentEvent]) -> None:
+        def write_down(unsent_events: Sequence[UnsentEvent]) -> None:
             lost.note(unsent_events)
             known.note(unsent_events)
+
+        afterwards = Afterwards(write_down)
+        undo.callback(afterwards.now)
+
+        def remember(unsent_events: Sequence[UnsentEvent]) -> None:
             conditions.note(unsent_events)
+            afterwards.note(unsent_events)
 
         feeder = Feeder(host, collectors, spool, on_stored=remember)
         undo.callback(feeder.save_checkpoints)
