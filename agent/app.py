@@ -49,6 +49,7 @@ from agent.sources.base import Source, SourceSetup
 from agent.sources.kmsg import KmsgSource
 from agent.supervisor import Feeder, Kept, keep_going
 from agent.uplink.connection import node_connection
+from agent.uplink.hearing import Hearing
 from agent.uplink.heartbeat import Heartbeat
 from agent.uplink.publisher import Publisher
 from agent.uplink.spool import Spool
@@ -129,7 +130,8 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             jwt_file=config.nats_jwt_file,
             ca=lambda: trusted.ca,
         )
-        publisher = Publisher(spool, config.cell, config.node, connection.elsewhere)
+        hearing = Hearing(connection.elsewhere)
+        publisher = Publisher(spool, config.cell, config.node, connection.elsewhere, hearing.heard)
         pause = NvmlPause()
         looker = Looker(host, feeder)
         heartbeat = Heartbeat(
@@ -141,6 +143,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             version=__version__,
             interval_s=config.beat_interval_s,
             trusts=lambda: trusted.serial,
+            asks=hearing.asks,
         )
         journal = Journal(config.data_dir / "journal.jsonl")
         upload = EvidenceUpload(journal, config.data_dir / "evidence", config.cell, config.node)

@@ -122,6 +122,8 @@ class Beat:
     trust: int = 0
     # By the node's wall clock, seconds since 1970; it explains, it never decides. 0: an older agent.
     wall_s: float = 0.0
+    # The brain shall answer, with an acknowledgement of no events (agent/contract/acknowledgements.py); one of 0.1 does not.
+    asks: bool = False
 
 
 def encode_event(event: Event) -> dict[str, Any]:
@@ -245,6 +247,7 @@ def encode_beat(beat: Beat) -> dict[str, Any]:
         "dropped": beat.dropped,
         "trust": beat.trust,
         "wall_s": beat.wall_s,
+        **({"asks": True} if beat.asks else {}),
     }
 
 
@@ -276,6 +279,7 @@ def decode_beat(raw: Any, node: str) -> Beat:
         dropped=dropped,
         trust=trust,
         wall_s=float(wall_s),
+        asks=raw.get("asks") is True,
     )
 
 
