@@ -592,6 +592,58 @@ class RunbookDetailJson(TypedDict):
     last_resort: str
 
 
+class SpreadJson(TypedDict):
+    count: int
+    median_s: float | None
+    p90_s: float | None
+
+
+class ReportFiguresJson(TypedDict):
+    incidents: int
+    open: int
+    healed: int
+    without_people: float | None
+    detect: SpreadJson
+    decide: SpreadJson
+    heal: SpreadJson
+    node_hours: float
+
+
+class CauseFiguresJson(TypedDict):
+    incidents: int
+    open: int
+    healed: int
+    without_people: float | None
+    detect: SpreadJson
+    decide: SpreadJson
+    heal: SpreadJson
+    node_hours: float
+    cause: str
+
+
+class NodeFiguresJson(TypedDict):
+    node: str
+    incidents: int
+    node_hours: float
+
+
+class JobFiguresJson(TypedDict):
+    job: str
+    incidents: int
+
+
+class ReportJson(TypedDict):
+    since: str | None
+    until: str | None
+    reaches: str | None
+    whole: bool
+    total: ReportFiguresJson
+    causes: list[CauseFiguresJson]
+    nodes: list[NodeFiguresJson]
+    jobs: list[JobFiguresJson]
+    not_known: list[str]
+
+
 class GrantJson(TypedDict):
     role: str
     scopes: list[str]

@@ -40,6 +40,7 @@ from brain.console.fleet import routes as fleet_routes
 from brain.console.needs import routes as needs_routes
 from brain.console.pack import routes as pack_routes
 from brain.console.reading import Reading
+from brain.console.reports import routes as report_routes
 
 MAX_BODY = 65_536
 # Of a request's first line: all that the API's document allows in one query, each character as twelve (%F0%9F%98%8D).
@@ -76,6 +77,7 @@ class Console:
             *fleet_routes.routes(brain, self._reading),
             *needs_routes.routes(brain, self._reading),
             *pack_routes.routes(brain, self._reading),
+            *report_routes.routes(brain, self._reading),
             *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),

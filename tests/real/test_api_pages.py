@@ -1,5 +1,7 @@
 """What a console's pages ask of a real brain, each in one request."""
 
+import csv
+import io
 from pathlib import Path
 
 import aiohttp
@@ -88,3 +90,28 @@ async def test_the_page_of_whoever_is_on_call(tmp_path: Path) -> None:
         await whole.say("close", **close["args"])
         over = await whole.until(lambda found: found["healed"], "it is over", "/api/v1/needs?hours=1")
         assert (over["healed"][0]["id"], over["people"]) == (item["id"], [])
+
+
+async def test_a_report_of_the_last_week_and_its_table(tmp_path: Path) -> None:
+    """A fault that somebody closed is in both; a time that ends before it begins is refused."""
+    async with lab(tmp_path) as whole:
+        assert whole.running is not None
+        await (await whole.node("n1")).event("gpu.xid", "gpu/0000:3b:00", code=79)
+        found = await whole.until(lambda found: found["people"], "it needs a person", "/api/v1/needs")
+        id_ = found["people"][0]["id"]
+        await whole.say("close", id=id_)
+        await whole.until(lambda found: found["healed"], "it is over", "/api/v1/needs")
+        report = await whole.get("/api/v1/reports")
+        assert (report["total"]["incidents"], report["total"]["open"], report["whole"]) == (1, 0, True)
+        assert report["total"]["without_people"] == 0
+        assert [one["node"] for one in report["nodes"]] == ["n1"]
+        headers = people.bearer(whole.ann)
+        async with (
+            aiohttp.ClientSession(whole.running.console_url, headers=headers) as session,
+            session.get("/api/v1/reports?format=csv") as answer,
+        ):
+            assert answer.content_type == "text/csv"
+            rows = list(csv.DictReader(io.StringIO(await answer.text())))
+        assert [one["id"] for one in rows] == [id_]
+        assert (await whole.get("/api/v1/reports?from=99&to=9"))["status"] == 400
+        assert (await whole.get("/api/v1/reports?from=0&to=9"))["total"]["incidents"] == 0

@@ -31,6 +31,7 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("GET", "/api/v1/nodes/{name}"): (READ, None),
     ("GET", "/api/v1/fleet"): (READ, None),
     ("GET", "/api/v1/needs"): (READ, None),
+    ("GET", "/api/v1/reports"): (READ, None),
     ("GET", "/api/v1/rules"): (READ, None),
     ("GET", "/api/v1/rules/{name}"): (READ, None),
     ("GET", "/api/v1/runbooks"): (READ, None),

@@ -42,6 +42,7 @@ from brain.console.api.pack_shapes import (
     RunbookListShape,
     RunbooksQuery,
 )
+from brain.console.api.report_shapes import ReportQuery, ReportShape
 from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusShape
 from brain.console.api.verbs import CommandBody
 from brain.console_config import Role
@@ -119,6 +120,14 @@ RUNBOOK = reads(
     RunbookDetailShape,
     query=Nothing,
     parts={"name": "Of a runbook in force."},
+)
+REPORTS = reads(
+    "reports",
+    "/reports",
+    "What happened in a time: incidents by cause, how fast they were found, decided and healed, and what they cost.",
+    ReportShape,
+    query=ReportQuery,
+    media="text/csv",
 )
 WATCH = reads(
     "watch",
@@ -222,6 +231,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     RULE,
     RUNBOOKS,
     RUNBOOK,
+    REPORTS,
     WATCH,
     EVIDENCE,
     LOG,
