@@ -12,6 +12,7 @@ from agent.contract.errors import ConfigError
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.console import (
+    diagnosis,
     drill,
     earlier_paths,
     evidence,
@@ -82,6 +83,7 @@ class Console:
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),
             *self._login(),
+            *diagnosis.routes(brain, self._door),
             *evidence.routes(brain, self._door, self._reading),
             *health_routes.routes(brain),
             *log_routes.routes(brain),
