@@ -12,6 +12,7 @@ from agent.contract.errors import ConfigError
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.console import (
+    diagnosis,
     drill,
     earlier_paths,
     evidence,
@@ -43,11 +44,11 @@ from brain.console.fleet import routes as fleet_routes
 from brain.console.needs import routes as needs_routes
 from brain.console.pack import routes as pack_routes
 from brain.console.reading import Reading
+from brain.console.reports import routes as report_routes
 
 MAX_BODY = 65_536
-SESSION_S = (
-    8 * 3600.0
-)  # of a browser that has come in by a token; with an identity provider: console.oidc.session_s
+# Of a browser that has come in by a token; with an identity provider: console.oidc.session_s
+SESSION_S = 8 * 3600.0
 # Of a request's first line: all that the API's document allows in one query, each character as twelve (%F0%9F%98%8D).
 MAX_LINE = 65_536
 
@@ -83,11 +84,13 @@ class Console:
             *fleet_routes.routes(brain, self._reading),
             *needs_routes.routes(brain, self._reading),
             *pack_routes.routes(brain, self._reading),
+            *report_routes.routes(brain, self._reading),
             *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),
             *self._login(),
             *session_routes.routes(brain, self._door, self._sessions, self._links),
+            *diagnosis.routes(brain, self._door),
             *evidence.routes(brain, self._door, self._reading),
             *health_routes.routes(brain),
             *log_routes.routes(brain),
