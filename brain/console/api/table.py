@@ -20,15 +20,26 @@ from brain.console.api.chain_shapes import ChainShape
 from brain.console.api.command_shapes import RefusedShape, SaidShape
 from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
 from brain.console.api.endpoint import Endpoint, reads, sends
+from brain.console.api.fleet_shapes import FleetQuery, FleetShape
 from brain.console.api.incident_shapes import (
     IncidentListShape,
     IncidentShape,
     IncidentsQuery,
     NoteListShape,
     NotesQuery,
+    RunListShape,
     RunShape,
+    RunsQuery,
 )
 from brain.console.api.log_shapes import LogQuery, WatchQuery
+from brain.console.api.pack_shapes import (
+    RuleDetailShape,
+    RuleListShape,
+    RulesQuery,
+    RunbookDetailShape,
+    RunbookListShape,
+    RunbooksQuery,
+)
 from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusShape
 from brain.console.api.verbs import CommandBody
 from brain.console_config import Role
@@ -42,6 +53,13 @@ STATUS = reads(
     query=Nothing,
 )
 NODES = reads("nodes", "/nodes", "The nodes and their newest heartbeats.", NodeListShape, query=NodesQuery)
+FLEET = reads(
+    "fleet",
+    "/fleet",
+    "The whole fleet in columns, for a map of it: now, or at a past time.",
+    FleetShape,
+    query=FleetQuery,
+)
 INCIDENTS = reads(
     "incidents", "/incidents", "Incidents, newest first.", IncidentListShape, query=IncidentsQuery
 )
@@ -63,8 +81,27 @@ EXPLAIN = reads(
     query=Nothing,
     parts={"id": "An incident, run, step or page, or the beginning of its id."},
 )
+RUNS = reads("runs", "/runs", "Runs of runbooks, newest first.", RunListShape, query=RunsQuery)
 RUN = reads(
     "run", "/runs/{id}", "One run of a runbook.", RunShape, query=Nothing, parts={"id": "The id of a run."}
+)
+RULES = reads("rules", "/rules", "The rules in force.", RuleListShape, query=RulesQuery)
+RULE = reads(
+    "rule",
+    "/rules/{name}",
+    "One rule: what it means, and how often it fired.",
+    RuleDetailShape,
+    query=Nothing,
+    parts={"name": "Of a rule in force, or of one that gpuward makes for a shared cause."},
+)
+RUNBOOKS = reads("runbooks", "/runbooks", "The runbooks in force.", RunbookListShape, query=RunbooksQuery)
+RUNBOOK = reads(
+    "runbook",
+    "/runbooks/{name}",
+    "One runbook: its ladder, and how far it may go here.",
+    RunbookDetailShape,
+    query=Nothing,
+    parts={"name": "Of a runbook in force."},
 )
 WATCH = reads(
     "watch",
@@ -155,11 +192,17 @@ OPENAPI = reads(
 TABLE: tuple[Endpoint[Any, Any], ...] = (
     STATUS,
     NODES,
+    FLEET,
     INCIDENTS,
     INCIDENT,
     EXPLAIN,
     NOTES,
+    RUNS,
     RUN,
+    RULES,
+    RULE,
+    RUNBOOKS,
+    RUNBOOK,
     WATCH,
     EVIDENCE,
     LOG,

@@ -1,0 +1,95 @@
+"""What the read model is asked about past times."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from brain import renamed
+
+# When an incident was over, from its body: as the index of the read model has it, word for word.
+CLOSED_AT = "json_extract(CAST(body AS TEXT), '$.closed_at')"
+# The notes by which operators' holds and modes are set and end, as that index has them.
+_MODE = "operator.mode"
+_HOLDS = ("operator.hold", "operator.release", "hold.ended")
+SAID = f"kind IN {(*_HOLDS, _MODE)}"
+_MOST_SAID = 10_000  # of them are looked at, the newest
+
+
+class PastQueries:
+    """The questions, over the connection of HistoryQueries."""
+
+    _db: sqlite3.Connection
+
+    def _each(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def oldest(self) -> float | None:
+        """Returns the time of the oldest note, in seconds since 1970; None: there is none."""
+        row = self._db.execute("SELECT at FROM notes ORDER BY n LIMIT 1").fetchone()
+        return float(row[0]) if row else None
+
+    def incidents_at(self, at: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents that were open at a time (seconds since 1970), as they are now, the newest first."""
+        rows = self._db.execute(
+            f"SELECT opened_at, body FROM incidents WHERE opened_at <= ? AND {CLOSED_AT} > ? "  # noqa: S608 - constants
+            f"UNION ALL SELECT opened_at, body FROM incidents WHERE opened_at <= ? AND {CLOSED_AT} = 0 "
+            "ORDER BY opened_at DESC LIMIT ?",
+            (at, at, at, limit),
+        )
+        return [renamed.rename_in_incident(orjson.loads(body)) for _, body in self._each(rows)]
+
+    def last_kind(self, incident: str, at: float, kinds: Sequence[str]) -> str:
+        """Returns the kind of the newest note of an incident up to a time that is one of these; empty: there is none."""
+        marks = ",".join("?" * len(kinds))
+        row = self._db.execute(
+            f"SELECT kind FROM notes WHERE incident = ? AND at <= ? AND kind IN ({marks}) ORDER BY n DESC LIMIT 1",  # noqa: S608 - constants
+            (incident, at, *kinds),
+        ).fetchone()
+        return str(row[0]) if row else ""
+
+    def holds_at(self, at: float) -> list[str]:
+        """Returns the scopes on which operators' holds stood at a time: as far back as their notes reach."""
+        rows = self._db.execute(
+            f"SELECT kind, scope, text FROM (SELECT n, at, kind, scope, text FROM notes WHERE {SAID} "  # noqa: S608 - constants
+            f"ORDER BY n DESC LIMIT ?) WHERE at <= ? AND kind IN {_HOLDS} ORDER BY n",
+            (_MOST_SAID, at),
+        )
+        standing: dict[str, str] = {}
+        for kind, scope, text in self._each(rows):
+            hold = text.rpartition("(")[2]  # its id ends each of these sentences
+            if kind == "operator.hold":
+                standing[hold] = scope
+            else:
+                standing.pop(hold, None)
+        return list(standing.values())
+
+    def modes_said(self) -> dict[str, float]:
+        """Returns what people said of modes lately, as the audit has it -> when last, in seconds since 1970."""
+        rows = self._db.execute(
+            f"SELECT text, at FROM (SELECT n, at, kind, text FROM notes WHERE {SAID} "  # noqa: S608 - constants
+            "ORDER BY n DESC LIMIT ?) WHERE kind = ? ORDER BY n",
+            (_MOST_SAID, _MODE),
+        )
+        return dict(self._each(rows))
+
+    def incident_figures(self) -> list[tuple[str, str, str, float]]:
+        """Returns (id, rule, state, when it opened) of all incidents."""
+        rows = self._db.execute(
+            "SELECT id, json_extract(CAST(body AS TEXT), '$.rule'), state, opened_at FROM incidents"
+        )
+        return [
+            (id_, str(rule), renamed.STATES.get(state, state), at)
+            for id_, rule, state, at in self._each(rows)
+        ]
+
+    def run_figures(self) -> list[tuple[str, str, str, float, float]]:
+        """Returns (incident, runbook, state, when it began, when it ended or 0) of all runs."""
+        rows = self._db.execute(
+            "SELECT incident, started_at, json_extract(CAST(body AS TEXT), '$.runbook.name', '$.state', '$.ended_at') FROM runs"
+        )
+        found = ((incident, at, orjson.loads(part)) for incident, at, part in self._each(rows))
+        return [
+            (incident, str(name), str(state), at, float(end)) for incident, at, (name, state, end) in found
+        ]
