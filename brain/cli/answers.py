@@ -576,3 +576,4 @@ class InjectedJson(TypedDict):
     breaks: bool
     ok: bool
     nodes: list[str]
+    at: str

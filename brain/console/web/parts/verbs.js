@@ -5,11 +5,13 @@ import { load, say } from '../app.js'
 import { post, Problem } from '../net.js'
 import { t, word } from '../words.js'
 import { askFor } from './dialog.js'
+import { scopeMark } from './marks.js'
 
 const RANK = ['viewer', 'operator', 'approver', 'administrator']
 const LEAST = {
   hold: 'operator', release: 'operator', approve: 'approver', deny: 'operator', ack: 'operator', close: 'operator',
   return: 'operator', forget: 'operator', note: 'operator', start: 'approver', mode: 'administrator', reset: 'approver',
+  drill: 'operator',
 }
 const HOURS = [['3600', 1], ['14400', 4], ['28800', 8], ['86400', 24]]
 
@@ -92,5 +94,23 @@ export function askRelease(state, hold) {
   askFor(state, {
     title: t('release-title'), body: html`<p>${t('release-what', { scope: hold.scope, who: hold.who, why: hold.why })}</p>`,
     action: t('verb-release'), then: () => give('release', { scope: hold.id }),
+  })
+}
+
+/** Asks before a simulated machine breaks (or is repaired). `then(injected)`: the answer of the API. */
+export function askDrill(state, drill, node, then) {
+  askFor(state, {
+    title: t('drill-title', { name: drill.name }),
+    body: html`<p>${drill.summary}</p><p class="exact">${node ? scopeMark(`node/${node}`) : t(drill.affects === 'all' ? 'drill-on-all' : 'drill-on-first')}</p>
+      <p class="small">${t('drill-simulated')}</p>`,
+    action: t(drill.breaks ? 'verb-drill' : 'verb-repair'),
+    then: async () => {
+      try {
+        await then(await post('drill', { name: drill.name, node }))
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error
+        say(error.message || t('no-answer'), { bad: true })
+      }
+    },
   })
 }
