@@ -11,7 +11,7 @@ const RANK = ['viewer', 'operator', 'approver', 'administrator']
 const LEAST = {
   hold: 'operator', release: 'operator', approve: 'approver', deny: 'operator', ack: 'operator', close: 'operator',
   return: 'operator', forget: 'operator', note: 'operator', start: 'approver', mode: 'administrator', reset: 'approver',
-  drill: 'operator',
+  drill: 'operator', observe: 'operator', // who may stop things may also have them only planned
 }
 const HOURS = [['3600', 1], ['14400', 4], ['28800', 8], ['86400', 24]]
 
@@ -120,5 +120,20 @@ export function askDrill(state, drill, node, then) {
         say(error.message || t('no-answer'), { bad: true })
       }
     },
+  })
+}
+
+/** Asks how far a runbook may go by itself, and where. `allowed`: the modes that whoever is there may set. */
+export function askMode(state, runbook, allowed) {
+  const upTo = ['observe', 'approve', 'auto'].indexOf(runbook.at_most)
+  const modes = allowed.filter((one, n) => n <= upTo)
+  askFor(state, {
+    title: t('mode-title', { name: runbook.name }), action: t('verb-mode'),
+    body: html`<p>${t('mode-what')}</p><ul class="plain small">${modes.map((one) => html`<li><b>${word('mode', one)}</b>: ${t(`mode-means-${one}`)}</li>`)}</ul>`,
+    fields: [
+      { name: 'mode', label: t('mode'), value: modes[0], options: modes.map((one) => [one, word('mode', one)]) },
+      { name: 'nodes', label: t('mode-nodes'), value: '*', needed: true },
+    ],
+    then: ({ mode, nodes }) => give('mode', { runbook: runbook.name, mode, nodes }),
   })
 }
