@@ -40,6 +40,7 @@ from brain.console.api.problems import answer_of, of_the_server
 from brain.console.api.verbs import check_words
 from brain.console.brain_view import BrainView
 from brain.console.fleet import routes as fleet_routes
+from brain.console.needs import routes as needs_routes
 from brain.console.pack import routes as pack_routes
 from brain.console.reading import Reading
 
@@ -77,9 +78,10 @@ class Console:
         """Returns all routes: what is not here is refused."""
         brain = self._brain
         return [
-            *status_routes.routes(brain, self._proposals),
+            *status_routes.routes(brain, self._reading, self._proposals),
             *history_routes.routes(brain, self._reading),
             *fleet_routes.routes(brain, self._reading),
+            *needs_routes.routes(brain, self._reading),
             *pack_routes.routes(brain, self._reading),
             *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),

@@ -129,7 +129,7 @@ class LiveLoop:
         given = self._read(record)
         effects = self._replica.handle(given, record.seq, handled_at(given, record.at, self._replica.state))
         self.inputs += 1
-        self._history.collect(record.seq, effects)
+        self._history.collect(record.seq, effects, given, self._replica.state.now)
         self._executor.execute(effects)
         self._pass_on(given)
 

@@ -128,15 +128,20 @@ def _made(parts: Iterable[Part], folder: Path, quarantined: Collection[int]) -> 
     readmodel = ReadModel(folder / HISTORY)
     history = HistoryWriter(readmodel, Feed())
 
+    stamp = 0.0
+
     def named(parts: Iterable[Part]) -> Iterable[Part]:
+        nonlocal stamp
         for part in parts:
+            if isinstance(part, Record):
+                stamp = max(stamp, part.at)
             if isinstance(part, Head):
                 history.open(part.name.log)
                 history.resume(part.first - 1)
             yield part
 
-    def watch(_: Input, seq: int, effects: Sequence[Effect]) -> None:
-        history.collect(seq, effects)
+    def watch(given: Input, seq: int, effects: Sequence[Effect]) -> None:
+        history.collect(seq, effects, given, stamp)
         if seq % WRITE_EVERY == 0:
             history.flush()
 

@@ -32,6 +32,8 @@ from brain.console.api.incident_shapes import (
     RunsQuery,
 )
 from brain.console.api.log_shapes import LogQuery, WatchQuery
+from brain.console.api.needs_shapes import NeedsQuery, NeedsShape
+from brain.console.api.node_shapes import NodeDetailShape
 from brain.console.api.pack_shapes import (
     RuleDetailShape,
     RuleListShape,
@@ -53,12 +55,27 @@ STATUS = reads(
     query=Nothing,
 )
 NODES = reads("nodes", "/nodes", "The nodes and their newest heartbeats.", NodeListShape, query=NodesQuery)
+NODE = reads(
+    "node",
+    "/nodes/{name}",
+    "One node: what it is made of, how it stands, and what became of it and its cards.",
+    NodeDetailShape,
+    query=Nothing,
+    parts={"name": "Of a node that is, or was."},
+)
 FLEET = reads(
     "fleet",
     "/fleet",
     "The whole fleet in columns, for a map of it: now, or at a past time.",
     FleetShape,
     query=FleetQuery,
+)
+NEEDS = reads(
+    "needs",
+    "/needs",
+    "What needs a person now, what heals by itself, and what was healed.",
+    NeedsShape,
+    query=NeedsQuery,
 )
 INCIDENTS = reads(
     "incidents", "/incidents", "Incidents, newest first.", IncidentListShape, query=IncidentsQuery
@@ -192,7 +209,9 @@ OPENAPI = reads(
 TABLE: tuple[Endpoint[Any, Any], ...] = (
     STATUS,
     NODES,
+    NODE,
     FLEET,
+    NEEDS,
     INCIDENTS,
     INCIDENT,
     EXPLAIN,
