@@ -593,6 +593,58 @@ class RunbookDetailJson(TypedDict):
     last_resort: str
 
 
+class SpreadJson(TypedDict):
+    count: int
+    median_s: float | None
+    p90_s: float | None
+
+
+class ReportFiguresJson(TypedDict):
+    incidents: int
+    open: int
+    healed: int
+    without_people: float | None
+    detect: SpreadJson
+    decide: SpreadJson
+    heal: SpreadJson
+    node_hours: float
+
+
+class CauseFiguresJson(TypedDict):
+    incidents: int
+    open: int
+    healed: int
+    without_people: float | None
+    detect: SpreadJson
+    decide: SpreadJson
+    heal: SpreadJson
+    node_hours: float
+    cause: str
+
+
+class NodeFiguresJson(TypedDict):
+    node: str
+    incidents: int
+    node_hours: float
+
+
+class JobFiguresJson(TypedDict):
+    job: str
+    incidents: int
+
+
+class ReportJson(TypedDict):
+    since: str | None
+    until: str | None
+    reaches: str | None
+    whole: bool
+    total: ReportFiguresJson
+    causes: list[CauseFiguresJson]
+    nodes: list[NodeFiguresJson]
+    jobs: list[JobFiguresJson]
+    not_known: list[str]
+
+
 class GrantJson(TypedDict):
     role: str
     scopes: list[str]
@@ -678,6 +730,47 @@ class RefusedJson(TypedDict):
     refused: str
     waiting: str
     notes: list[NoteJson]
+
+
+class ExplainedFaultJson(TypedDict):
+    cause: str
+    scope: str
+    shown: list[str]
+
+
+class DiagnosedJson(TypedDict):
+    id: str
+    state: str
+    cause: str
+    severity: str
+    scope: str
+    because: str
+    symptoms: list[str]
+    runs: list[str]
+    opened_at: float
+    sure: str
+    lasted_s: float
+    silent_s: float
+    booted: str
+    shown: list[str]
+    explains: int
+    explained: list[ExplainedFaultJson]
+    advice: dict[str, Any]
+    links: list[str]
+    runbook: str
+    plan: list[str]
+
+
+class DiagnosisJson(TypedDict):
+    ok: bool
+    incidents: list[DiagnosedJson]
+    lines: int
+    meaningful: int
+    unread: int
+    foreign: int
+    blind: dict[str, Any]
+    aside: dict[str, Any]
+    other: list[str]
 
 
 class DrillJson(TypedDict):

@@ -58,3 +58,7 @@ class Past(Protocol):
     def closed_since(self, at: float, limit: int) -> list[dict[str, Any]]:
         """Returns the incidents that were closed after a time (seconds since 1970), newest first; none that others explain."""
         ...
+
+    def incidents_between(self, since: float, until: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents that were open at any moment of a time (seconds since 1970), newest first."""
+        ...

@@ -12,6 +12,7 @@ from agent.contract.errors import ConfigError
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.console import (
+    diagnosis,
     drill,
     earlier_paths,
     evidence,
@@ -43,6 +44,7 @@ from brain.console.fleet import routes as fleet_routes
 from brain.console.needs import routes as needs_routes
 from brain.console.pack import routes as pack_routes
 from brain.console.reading import Reading
+from brain.console.reports import routes as report_routes
 
 MAX_BODY = 65_536
 SESSION_S = (
@@ -83,11 +85,13 @@ class Console:
             *fleet_routes.routes(brain, self._reading),
             *needs_routes.routes(brain, self._reading),
             *pack_routes.routes(brain, self._reading),
+            *report_routes.routes(brain, self._reading),
             *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),
             *self._login(),
             *session_routes.routes(brain, self._door, self._sessions, self._links),
+            *diagnosis.routes(brain, self._door),
             *evidence.routes(brain, self._door, self._reading),
             *health_routes.routes(brain),
             *log_routes.routes(brain),

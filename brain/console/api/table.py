@@ -18,6 +18,7 @@ from brain.console.api.access_shapes import (
 from brain.console.api.base import Nothing
 from brain.console.api.chain_shapes import ChainShape
 from brain.console.api.command_shapes import RefusedShape, SaidShape
+from brain.console.api.diagnosis_shapes import LARGEST_BODY, DiagnosisShape, WantedDiagnosis
 from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
 from brain.console.api.endpoint import Endpoint, reads, sends
 from brain.console.api.fleet_shapes import FleetQuery, FleetShape
@@ -42,6 +43,7 @@ from brain.console.api.pack_shapes import (
     RunbookListShape,
     RunbooksQuery,
 )
+from brain.console.api.report_shapes import ReportQuery, ReportShape
 from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusShape
 from brain.console.api.verbs import CommandBody
 from brain.console_config import Role
@@ -120,6 +122,14 @@ RUNBOOK = reads(
     query=Nothing,
     parts={"name": "Of a runbook in force."},
 )
+REPORTS = reads(
+    "reports",
+    "/reports",
+    "What happened in a time: incidents by cause, how fast they were found, decided and healed, and what they cost.",
+    ReportShape,
+    query=ReportQuery,
+    media="text/csv",
+)
 WATCH = reads(
     "watch",
     "/watch",
@@ -182,6 +192,15 @@ COMMAND = sends(
     body=CommandBody,
     least=Role.OPERATOR,
 )
+DIAGNOSE = sends(
+    "diagnose",
+    "/diagnose",
+    "Says what a kernel log means, as `gpuward diagnose` does, by this brain's rules. Nothing of it is kept.",
+    {200: DiagnosisShape},
+    body=WantedDiagnosis,
+    least=Role.VIEWER,
+    largest=LARGEST_BODY,
+)
 DRILLS = reads(
     "drills",
     "/drill",
@@ -222,6 +241,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     RULE,
     RUNBOOKS,
     RUNBOOK,
+    REPORTS,
     WATCH,
     EVIDENCE,
     LOG,
@@ -230,6 +250,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     MAKE_TOKEN,
     REVOKE_TOKENS,
     COMMAND,
+    DIAGNOSE,
     DRILLS,
     INJECT,
     OPENAPI,
