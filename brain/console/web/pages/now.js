@@ -43,7 +43,8 @@ export function view(state) {
 
 function need(state, one) {
   const page = one.id.startsWith('inc-') ? `/incidents/${encodeURIComponent(one.id)}` : ''
-  const verbs = one.kinds.length ? one.verbs.filter((verb) => FIRST.includes(verb.verb)) : []
+  const first = one.kinds[0] === 'hold_ends' ? [...FIRST, 'hold'] : FIRST
+  const verbs = one.kinds.length ? one.verbs.filter((verb) => first.includes(verb.verb)) : []
   return html`<li class="row ${one.kinds.length ? 'wants' : ''}">
     ${page ? html`<a class="row-link" href=${page}>${severity(one.severity)} <strong>${one.cause || word('need', one.kinds[0])}</strong></a>`
       : html`<span class="row-link">${severity(one.severity)} <strong>${word('need', one.kinds[0])}</strong></span>`}

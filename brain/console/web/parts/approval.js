@@ -8,7 +8,7 @@ import { span } from './times.js'
 export function exactly(wanted) {
   return html`<p>${t('approve-what')}</p>
     <p class="exact"><strong>${wanted.rung}</strong> <code>${wanted.what.replace(`${wanted.rung}: `, '')}</code></p>
-    <p>${t('disrupts')}: <b>${word('disrupts', wanted.disrupts)}</b> · ${word('repeat', wanted.repeat)}</p>
+    <p>${t('disrupts')}: <b>${word('disrupts', wanted.disrupts)}</b>${wanted.repeat === 'never' ? ` · ${t('never-twice')}` : nothing}</p>
     <p>${wanted.jobs === null ? t('jobs-unknown') : wanted.jobs.length ? html`${t('jobs-there')} <code>${wanted.jobs.slice(0, 8).join(', ')}</code>${wanted.jobs.length > 8 ? ` +${wanted.jobs.length - 8}` : nothing}` : t('jobs-none')}</p>
     <p class="small">${wanted.why}. ${t('approve-ends', { span: span(wanted.valid_s) })}</p>`
 }
