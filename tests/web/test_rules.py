@@ -50,7 +50,8 @@ def test_a_rule_is_found(up: Up, browser: Browser) -> None:
         assert page.locator(".row").count() == len(rules)
         page.select_option("select[name=severity]", "P1")
         first = [rule for rule in rules if rule["severity"] == "P1"]
-        page.wait_for_function(f"document.querySelectorAll('.row').length === {len(first)}")
+        page.wait_for_selector(f"main [role=status]:has-text('{len(first)} of {len(rules)}')")
+        assert page.locator(".row").count() == len(first)
         page.fill("input[name=q]", "gpu-lost")
         page.wait_for_selector(".row:has-text('gpu-lost')")
         assert page.locator(".row").count() < len(first)
@@ -133,7 +134,7 @@ def test_a_ladder_is_a_picture_and_a_list(up: Up, browser: Browser) -> None:
                 assert part in text, rung["name"]
             assert f"disrupts {DISRUPTS[rung['disrupts']]}" in text
         page.click(".stair >> nth=3")
-        page.wait_for_function("document.activeElement.id === 'rung-4'")
+        page.wait_for_selector("#rung-4:focus")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
