@@ -47,9 +47,8 @@ from brain.console.reading import Reading
 from brain.console.reports import routes as report_routes
 
 MAX_BODY = 65_536
-SESSION_S = (
-    8 * 3600.0
-)  # of a browser that has come in by a token; with an identity provider: console.oidc.session_s
+# Of a browser that has come in by a token; with an identity provider: console.oidc.session_s
+SESSION_S = 8 * 3600.0
 # Of a request's first line: all that the API's document allows in one query, each character as twelve (%F0%9F%98%8D).
 MAX_LINE = 65_536
 

@@ -1,6 +1,7 @@
 """Drills from the console: one is chosen, started, and watched until it is over, on a phone and on a desk."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -135,11 +136,10 @@ def test_an_address_is_foreign_text(up: Up, browser: Browser) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing(up: Up, browser: Browser, language: str, theme: str) -> None:
+def test_axe_finds_nothing(up: Up, browser: Browser, language: str, theme: Literal["light", "dark"]) -> None:
     """Neither in the list nor in a drill's course."""
     size = PHONE if theme == "dark" else DESK
-    kind = "dark" if theme == "dark" else "light"
-    with look(browser, f"http://127.0.0.1:{up.port}", size, language=language, theme=kind) as one:
+    with look(browser, f"http://127.0.0.1:{up.port}", size, language=language, theme=theme) as one:
         one.log_in(token(up))
         page = one.open("/rehearse")
         page.check(".drill >> nth=1 >> input")
