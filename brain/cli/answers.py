@@ -799,3 +799,4 @@ class InjectedJson(TypedDict):
     breaks: bool
     ok: bool
     nodes: list[str]
+    at: str
