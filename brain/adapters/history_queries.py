@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from brain import renamed
+from brain.adapters.history_past import PastQueries
 from brain.core.state import IncidentState
 
 OVER = (IncidentState.CLOSED.value, IncidentState.EXPLAINED.value)
@@ -56,13 +57,18 @@ class _Wanted:
         self._texts.append(text)
         self.args += args
 
+    def fits(self, key: str, value: str, how: str = "GLOB") -> None:
+        """A key of the body must fit; empty: whatever it is."""
+        if value:
+            self.add(f"json_extract(CAST(body AS TEXT), '$.{key}') {how} ?", value)
+
     @property
     def sql(self) -> str:
         """All of them."""
         return " AND ".join(self._texts)
 
 
-class HistoryQueries:
+class HistoryQueries(PastQueries):
     """The questions, over one connection."""
 
     def __init__(self, db: sqlite3.Connection, pause: Callable[[], None]) -> None:
@@ -107,19 +113,43 @@ class HistoryQueries:
         if state:
             named = (state, *(old for old, new in renamed.STATES.items() if new == state))
             wanted.add(f"state IN ({','.join('?' * len(named))})", *named)
-        for key, value, how in (
-            ("severity", severity, "="),
-            ("cause", cause, "GLOB"),
-            ("scope", scope, "GLOB"),
-            ("node", node, "GLOB"),
-        ):
-            if value:
-                wanted.add(f"json_extract(CAST(body AS TEXT), '$.{key}') {how} ?", value)
+        wanted.fits("severity", severity, "=")
+        wanted.fits("cause", cause)
+        wanted.fits("scope", scope)
+        wanted.fits("node", node)
         rows = self._db.execute(
             f"SELECT body FROM incidents WHERE {wanted.sql} ORDER BY opened_at DESC, id LIMIT ?",  # noqa: S608 - constants
             (*wanted.args, limit),
         )
         return [renamed.rename_in_incident(orjson.loads(body)) for (body,) in self._each(rows)]
+
+    def runs_page(
+        self,
+        *,
+        state: str,
+        runbook: str,
+        node: str,
+        incident: str,
+        since: float,
+        until: float,
+        after: tuple[float, str] | None,
+        limit: int,
+    ) -> list[dict[str, Any]]:
+        """Returns runs, newest first, behind (started_at, id); runbook and node are globs, empty: any."""
+        wanted = _Wanted()
+        wanted.add("started_at >= ? AND started_at < ?", since, until)
+        if after is not None:
+            wanted.add("(started_at < ? OR (started_at = ? AND id > ?))", after[0], *after)
+        if incident:
+            wanted.add("incident = ?", incident)
+        wanted.fits("state", state, "=")
+        wanted.fits("runbook.name", runbook)
+        wanted.fits("node", node)
+        rows = self._db.execute(
+            f"SELECT body FROM runs WHERE {wanted.sql} ORDER BY started_at DESC, id LIMIT ?",  # noqa: S608 - constants
+            (*wanted.args, limit),
+        )
+        return [orjson.loads(body) for (body,) in self._each(rows)]
 
     def notes_page(
         self,

@@ -14,6 +14,7 @@ import orjson
 
 from agent.contract.errors import ConfigError
 from brain.adapters.files import move_away
+from brain.adapters.history_past import CLOSED_AT, HOLDS
 from brain.adapters.history_queries import NOTE, OVER, HistoryQueries, is_damage
 from brain.core.effects import Note
 from brain.core.state import Incident, IncidentState, Run
@@ -26,7 +27,7 @@ KEEP_NOTES = 1_000_000  # beyond that the oldest are deleted
 KEEP_OVER = 50_000
 _CHECK_EVERY = 1000  # incidents that are written
 
-_SCHEMA = """
+_SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS notes(
     n INTEGER PRIMARY KEY,   -- order of writing
     id TEXT NOT NULL UNIQUE,
@@ -42,13 +43,16 @@ CREATE TABLE IF NOT EXISTS notes(
 );
 CREATE INDEX IF NOT EXISTS notes_incident ON notes(incident) WHERE incident != '';
 CREATE INDEX IF NOT EXISTS notes_cause ON notes(caused_by);
+CREATE INDEX IF NOT EXISTS notes_holds ON notes(n) WHERE {HOLDS};
 CREATE TABLE IF NOT EXISTS incidents(
     id TEXT PRIMARY KEY, state TEXT NOT NULL, opened_at REAL NOT NULL, body BLOB NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS incidents_opened ON incidents(opened_at);
+CREATE INDEX IF NOT EXISTS incidents_closed ON incidents({CLOSED_AT}, opened_at);
 CREATE TABLE IF NOT EXISTS runs(
     id TEXT PRIMARY KEY, incident TEXT NOT NULL, started_at REAL NOT NULL, body BLOB NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS runs_started ON runs(started_at);
 CREATE INDEX IF NOT EXISTS runs_incident ON runs(incident);
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """

@@ -93,6 +93,46 @@ class NodeListJson(TypedDict):
     next: str
 
 
+class FleetCardsJson(TypedDict):
+    node: list[int]
+    card: list[str]
+    state: list[int]
+    incident: list[int]
+
+
+class FleetIncidentsJson(TypedDict):
+    id: list[str]
+    severity: list[str]
+    state: list[str]
+    cause: list[str]
+    scope: list[str]
+
+
+class FleetJson(TypedDict):
+    at: str | None
+    since: float | None
+    words: list[str]
+    names: list[str]
+    state: list[int]
+    incident: list[int]
+    held: list[int]
+    gpus: list[int]
+    cards: FleetCardsJson
+    incidents: FleetIncidentsJson
+    racks: list[str]
+    rack: list[int]
+    leaves: list[str]
+    leaf: list[int]
+    pods: list[str]
+    pod: list[int]
+    agents: list[str]
+    agent: list[int]
+    drivers: list[str]
+    driver: list[int]
+    jobs: list[str]
+    job: list[int]
+
+
 class EvidenceJson(TypedDict):
     id: str
     node: str
@@ -285,6 +325,11 @@ class RunJson(TypedDict):
     rungs: list[RungJson]
     approved_by: str
     steps: list[StepJson]
+
+
+class RunListJson(TypedDict):
+    runs: list[RunJson]
+    next: str
 
 
 class GrantJson(TypedDict):

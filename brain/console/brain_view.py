@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 from brain.console.feed import Feed
+from brain.console.past_view import Past
 from brain.core.inputs import OperatorCommand
 from brain.core.state import State
 
@@ -23,7 +24,7 @@ class NodeBeat:
     clock_ahead_s: float | None = None
 
 
-class History(Protocol):
+class History(Past, Protocol):
     """The read model: the engine's fields as JSON objects."""
 
     def incidents(self, *, open_only: bool, limit: int = 1000) -> list[dict[str, Any]]:
@@ -45,6 +46,21 @@ class History(Protocol):
         limit: int,
     ) -> list[dict[str, Any]]:
         """Returns incidents, newest first, behind (opened_at, id); cause, scope and node are globs, empty: any."""
+        ...
+
+    def runs_page(
+        self,
+        *,
+        state: str,
+        runbook: str,
+        node: str,
+        incident: str,
+        since: float,
+        until: float,
+        after: tuple[float, str] | None,
+        limit: int,
+    ) -> list[dict[str, Any]]:
+        """Returns runs, newest first, behind (started_at, id); runbook and node are globs, empty: any."""
         ...
 
     def notes_page(
@@ -284,6 +300,10 @@ class BrainView(Protocol):
 
     def newest_beats(self) -> Mapping[str, NodeBeat]:
         """Returns the newest beat of each node; only the leading brain hears them."""
+        ...
+
+    def agent_versions(self) -> Mapping[str, str]:
+        """Returns the version of each node's agent; only the leading brain hears it."""
         ...
 
     async def ask(self, node: str, body: bytes, timeout_s: float) -> bytes:

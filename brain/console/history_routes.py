@@ -10,7 +10,7 @@ from brain.console.access.route import Route
 from brain.console.answers import encoded
 from brain.console.api import table
 from brain.console.api.base import Nothing
-from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery
+from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery, RunsQuery
 from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, History
 from brain.console.explain import explain
@@ -26,6 +26,9 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
 
     async def notes(asked: Checked[NotesQuery, Nothing]) -> web.StreamResponse:
         return await reading.answer(asked.http, partial(lists.notes, asked.query, rests.pause))
+
+    async def runs(asked: Checked[RunsQuery, Nothing]) -> web.StreamResponse:
+        return await reading.answer(asked.http, partial(lists.runs, asked.query, rests.pause))
 
     async def incident(asked: Checked[Nothing, Nothing]) -> web.StreamResponse:
         id_ = asked.id
@@ -65,6 +68,7 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
         serve(table.INCIDENT, incident),
         serve(table.EXPLAIN, explained),
         serve(table.NOTES, notes),
+        serve(table.RUNS, runs),
         serve(table.RUN, run),
     ]
 

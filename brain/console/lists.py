@@ -8,11 +8,11 @@ from aiohttp import web
 
 from brain.console import shapes
 from brain.console.answers import encoded_list
-from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery
+from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery, RunsQuery
 from brain.console.api.pages import MOST, cursor, place
 from brain.console.brain_view import History
 
-NOTES = 100  # on a page whose length nobody says
+NOTES = RUNS = 100  # on a page whose length nobody says
 Pause = Callable[[], None]
 Json = dict[str, Any]
 
@@ -65,3 +65,22 @@ def notes(query: NotesQuery, pause: Pause, history: History) -> bytes:
         raise web.HTTPBadRequest(text="the note of `cursor` is not there any more: begin again without it")
     following = cursor(found[limit - 1]["id"]) if len(found) > limit else ""
     return encoded_list("notes", map(shapes.note, found[:limit]), pause, {"next": following})
+
+
+def runs(query: RunsQuery, pause: Pause, history: History) -> bytes:
+    """Returns the JSON of runs."""
+    limit = query.limit or RUNS
+    after = place(query.cursor, float, str)
+    found = history.runs_page(
+        state=query.state or "",
+        runbook=query.runbook,
+        node=query.node,
+        incident=query.incident,
+        since=query.since or 0.0,
+        until=math.inf if query.until is None else query.until,
+        after=(after[0], after[1]) if after else None,
+        limit=limit + 1,
+    )
+    last = found[limit - 1] if len(found) > limit else None
+    following = cursor(float(last["started_at"]), last["id"]) if last else ""
+    return encoded_list("runs", map(shapes.run, found[:limit]), pause, {"next": following})

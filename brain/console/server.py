@@ -39,6 +39,7 @@ from brain.console.access.users import Users
 from brain.console.api.problems import answer_of, of_the_server
 from brain.console.api.verbs import check_words
 from brain.console.brain_view import BrainView
+from brain.console.fleet import routes as fleet_routes
 from brain.console.reading import Reading
 
 MAX_BODY = 65_536
@@ -77,6 +78,7 @@ class Console:
         return [
             *status_routes.routes(brain, self._proposals),
             *history_routes.routes(brain, self._reading),
+            *fleet_routes.routes(brain, self._reading),
             *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),

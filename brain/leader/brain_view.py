@@ -122,6 +122,10 @@ class LiveBrainView:
             for node, last in self.beats.newest.items()
         }
 
+    def agent_versions(self) -> dict[str, str]:
+        """The version of each node's agent."""
+        return {node: last.beat.version for node, last in self.beats.newest.items()}
+
     async def ask(self, node: str, body: bytes, timeout_s: float) -> bytes:
         """A request to a node, and its answer. Unreachable when none comes in time."""
         return await self.requests.ask(node, body, timeout_s)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from brain.adapters.readmodel import ReadModel
 from brain.console import lists
-from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery
+from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery, RunsQuery
 from brain.console.api.pages import cursor, place
 from brain.console.packing import packed, takes_gzip
 from brain.core.effects import Note
-from brain.core.state import Incident, IncidentState
+from brain.core.state import Incident, IncidentState, Run, RunState
 from tests.brain.world import GPU, Story, pack
 
 MANY = 45
@@ -101,6 +101,54 @@ def pages(
         between()
         if not (following := answer["next"]):
             return found
+
+
+@pytest.fixture
+def with_runs(model: ReadModel) -> ReadModel:
+    """Runs on nine nodes, five begun at each moment, a third of them exhausted."""
+    story = Story(pack())
+    story.event(1, "gpu.xid", GPU, code=79)
+    story.time.run(30)
+    (one,) = story.time.runs.values()
+    states = (RunState.SUCCEEDED, RunState.APPROVAL, RunState.EXHAUSTED)
+    made: list[Run] = [
+        replace(
+            one,
+            id=f"inc-{number:03}.r1",
+            incident=f"inc-{number:03}",
+            node=f"n{number % 9}",
+            started_at=1000.0 + number // 5,
+            state=states[number % 3],
+            runbook=replace(one.runbook, name=f"book-{number % 2}"),
+        )
+        for number in range(MANY)
+    ]
+    model.write(2 * MANY, runs=made)
+    return model
+
+
+def runs(model: ReadModel, **query: Any) -> Any:
+    """The answer."""
+    return orjson.loads(lists.runs(RunsQuery(**query), lambda: None, model))
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ({}, list(range(MANY))),
+        ({"state": "approval"}, [one for one in range(MANY) if one % 3 == 1]),
+        ({"runbook": "*-1"}, [one for one in range(MANY) if one % 2]),
+        ({"runbook": "book"}, []),
+        ({"node": "n[78]"}, [one for one in range(MANY) if one % 9 in (7, 8)]),
+        ({"incident": "inc-003"}, [3]),
+        ({"since": 1003, "until": 1004}, [15, 16, 17, 18, 19]),
+    ],
+)
+def test_runs_are_found_and_paged(with_runs: ReadModel, query: dict[str, Any], numbers: list[int]) -> None:
+    """Each filter finds what it says, newest first, on one page or on many."""
+    wanted = [f"inc-{number:03}.r1" for number in sorted(numbers, key=lambda one: (-(one // 5), one))]
+    assert [one["id"] for one in runs(with_runs, **query)["runs"]] == wanted
+    assert pages(runs, with_runs, "runs", limit=4, **query) == wanted
 
 
 @pytest.mark.parametrize("limit", [1, 4, 5, 7, 44, 45, 46, 1000])

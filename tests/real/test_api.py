@@ -97,7 +97,16 @@ async def test_what_a_client_has_is_not_sent_again(tmp_path: Path) -> None:
         async with aiohttp.ClientSession(
             whole.running.console_url, headers=headers, auto_decompress=False
         ) as session:
-            for path in ("/incidents", "/nodes", "/notes", "/me", "/tokens", "/openapi.json"):
+            for path in (
+                "/incidents",
+                "/nodes",
+                "/fleet",
+                "/runs",
+                "/notes",
+                "/me",
+                "/tokens",
+                "/openapi.json",
+            ):
                 async with session.get(PREFIX + path) as answer:
                     body = await answer.read()
                     tag = answer.headers["ETag"]

@@ -7,7 +7,7 @@ from pydantic import Field
 from brain.console.api.base import Shape, Time
 from brain.console.api.pages import Paged
 from brain.core.pack.spec import Priority
-from brain.core.state import IncidentState
+from brain.core.state import IncidentState, RunState
 
 Pattern = Annotated[str, Field(max_length=300)]
 Since = Annotated[float | None, Field(ge=0, lt=1e11, description="Not before, in seconds since 1970.")]
@@ -164,3 +164,21 @@ class RunShape(Shape):
     rungs: list[RungShape]
     approved_by: str
     steps: list[StepShape]
+
+
+class RunListShape(Shape):
+    """Runs, newest first."""
+
+    runs: list[RunShape]
+    next: str = Field(description="The cursor of the next page; empty: this is the last one.")
+
+
+class RunsQuery(Paged):
+    """Which runs. `limit`: 100 where it is left out."""
+
+    state: RunState | None = Field(default=None, description="Only those in this state.")
+    runbook: Pattern = Field(default="", description="Only those of these runbooks (glob).")
+    node: Pattern = Field(default="", description="Only those at these nodes (glob).")
+    incident: str = Field(default="", max_length=300, description="Only those of this incident.")
+    since: Since = None
+    until: Until = None

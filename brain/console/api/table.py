@@ -20,13 +20,16 @@ from brain.console.api.chain_shapes import ChainShape
 from brain.console.api.command_shapes import RefusedShape, SaidShape
 from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
 from brain.console.api.endpoint import Endpoint, reads, sends
+from brain.console.api.fleet_shapes import FleetQuery, FleetShape
 from brain.console.api.incident_shapes import (
     IncidentListShape,
     IncidentShape,
     IncidentsQuery,
     NoteListShape,
     NotesQuery,
+    RunListShape,
     RunShape,
+    RunsQuery,
 )
 from brain.console.api.log_shapes import LogQuery, WatchQuery
 from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusShape
@@ -42,6 +45,13 @@ STATUS = reads(
     query=Nothing,
 )
 NODES = reads("nodes", "/nodes", "The nodes and their newest heartbeats.", NodeListShape, query=NodesQuery)
+FLEET = reads(
+    "fleet",
+    "/fleet",
+    "The whole fleet in columns, for a map of it: now, or at a past time.",
+    FleetShape,
+    query=FleetQuery,
+)
 INCIDENTS = reads(
     "incidents", "/incidents", "Incidents, newest first.", IncidentListShape, query=IncidentsQuery
 )
@@ -63,6 +73,7 @@ EXPLAIN = reads(
     query=Nothing,
     parts={"id": "An incident, run, step or page, or the beginning of its id."},
 )
+RUNS = reads("runs", "/runs", "Runs of runbooks, newest first.", RunListShape, query=RunsQuery)
 RUN = reads(
     "run", "/runs/{id}", "One run of a runbook.", RunShape, query=Nothing, parts={"id": "The id of a run."}
 )
@@ -155,10 +166,12 @@ OPENAPI = reads(
 TABLE: tuple[Endpoint[Any, Any], ...] = (
     STATUS,
     NODES,
+    FLEET,
     INCIDENTS,
     INCIDENT,
     EXPLAIN,
     NOTES,
+    RUNS,
     RUN,
     WATCH,
     EVIDENCE,

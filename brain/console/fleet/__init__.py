@@ -1,0 +1,1 @@
+"""The fleet now and in the past, for a map of it."""

@@ -1,0 +1,24 @@
+"""What the console asks the read model about past times: a part of the port of brain_view.py."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+
+class Past(Protocol):
+    """The engine's fields as JSON objects."""
+
+    def oldest(self) -> float | None:
+        """Returns the time of the oldest note, in seconds since 1970; None: there is none."""
+        ...
+
+    def incidents_at(self, at: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents that were open at a time (seconds since 1970), as they are now, the newest first."""
+        ...
+
+    def last_kind(self, incident: str, at: float, kinds: Sequence[str]) -> str:
+        """Returns the kind of the newest note of an incident up to a time that is one of these; empty: there is none."""
+        ...
+
+    def holds_at(self, at: float) -> list[str]:
+        """Returns the scopes on which operators' holds stood at a time."""
+        ...
