@@ -288,6 +288,7 @@ class NoteJson(TypedDict):
     run: str
     scope: str
     caused_by: str
+    who: str
     data: dict[str, Any]
     at: str | None
 
@@ -330,6 +331,22 @@ class RunJson(TypedDict):
 class RunListJson(TypedDict):
     runs: list[RunJson]
     next: str
+
+
+class PackedFileJson(TypedDict):
+    file: int
+    name: str
+    size: int
+    at: str | None
+    text: bool
+
+
+class EvidenceFilesJson(TypedDict):
+    bundle: str
+    size: int
+    files: list[PackedFileJson]
+    left_out: int
+    cut: str
 
 
 class GrantJson(TypedDict):

@@ -5,6 +5,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from brain.adapters.history_queries import OWN, is_damage
 from brain.adapters.readmodel import ReadModel
@@ -16,6 +17,11 @@ _log = logging.getLogger(__name__)
 
 WRITE_AFTER_S = 0.02
 RETRY_S = 1.0  # pause after a failed write
+
+
+def by(who: str, note: Note) -> Note:
+    """Returns the note with who did it."""
+    return replace(note, data={"who": who} | dict(note.data))
 
 
 class HistoryLost(Exception):
@@ -93,13 +99,13 @@ class HistoryWriter:
         self._handled = self._written = seq
         self._feed.end()
 
-    def collect(self, seq: int, effects: Sequence[Effect]) -> None:
-        """Collects an input's notes, incidents and runs from its effects."""
+    def collect(self, seq: int, effects: Sequence[Effect], who: str = "") -> None:
+        """Collects an input's notes, incidents and runs from its effects. `who`: whose command the input is; empty: nobody's."""
         pending = self._pending
         for effect in effects:
             match effect:
                 case Note():
-                    pending.notes.append((seq, effect))
+                    pending.notes.append((seq, by(who, effect) if who else effect))
                 case ShowIncident(incident=incident):
                     pending.incidents[incident.id] = incident
                 case ShowRun(run=run):

@@ -18,7 +18,7 @@ from brain.adapters.snapshot import Snapshots, dump
 from brain.console.feed import Feed
 from brain.core.effects import Effect
 from brain.core.engine import Engine
-from brain.core.inputs import Input
+from brain.core.inputs import Input, OperatorCommand
 from brain.core.pack.actions import ACTIONS
 from brain.leader.history import HistoryWriter
 
@@ -135,8 +135,8 @@ def _made(parts: Iterable[Part], folder: Path, quarantined: Collection[int]) -> 
                 history.resume(part.first - 1)
             yield part
 
-    def watch(_: Input, seq: int, effects: Sequence[Effect]) -> None:
-        history.collect(seq, effects)
+    def watch(given: Input, seq: int, effects: Sequence[Effect]) -> None:
+        history.collect(seq, effects, who=given.who if isinstance(given, OperatorCommand) else "")
         if seq % WRITE_EVERY == 0:
             history.flush()
 
