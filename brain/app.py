@@ -350,6 +350,7 @@ async def run(
             log_size=log_size,
             traces=traces,
             archive=archiver,
+            pack_files=watch,
             jwts=jwts,
         )
         console = Console(brain)

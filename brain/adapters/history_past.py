@@ -10,10 +10,11 @@ from brain import renamed
 
 # When an incident was over, from its body: as the index of the read model has it, word for word.
 CLOSED_AT = "json_extract(CAST(body AS TEXT), '$.closed_at')"
-# The notes that set and end operators' holds, as that index has them.
-HOLD_KINDS = ("operator.hold", "operator.release", "hold.ended")
-HOLDS = f"kind IN {HOLD_KINDS}"
-_MOST_HOLDS = 10_000  # of their notes are looked at, the newest
+# The notes by which operators' holds and modes are set and end, as that index has them.
+_MODE = "operator.mode"
+_HOLDS = ("operator.hold", "operator.release", "hold.ended")
+SAID = f"kind IN {(*_HOLDS, _MODE)}"
+_MOST_SAID = 10_000  # of them are looked at, the newest
 
 
 class PastQueries:
@@ -51,9 +52,9 @@ class PastQueries:
     def holds_at(self, at: float) -> list[str]:
         """Returns the scopes on which operators' holds stood at a time: as far back as their notes reach."""
         rows = self._db.execute(
-            f"SELECT kind, scope, text FROM (SELECT n, at, kind, scope, text FROM notes WHERE {HOLDS} "  # noqa: S608 - constants
-            "ORDER BY n DESC LIMIT ?) WHERE at <= ? ORDER BY n",
-            (_MOST_HOLDS, at),
+            f"SELECT kind, scope, text FROM (SELECT n, at, kind, scope, text FROM notes WHERE {SAID} "  # noqa: S608 - constants
+            f"ORDER BY n DESC LIMIT ?) WHERE at <= ? AND kind IN {_HOLDS} ORDER BY n",
+            (_MOST_SAID, at),
         )
         standing: dict[str, str] = {}
         for kind, scope, text in self._each(rows):
@@ -63,3 +64,32 @@ class PastQueries:
             else:
                 standing.pop(hold, None)
         return list(standing.values())
+
+    def modes_said(self) -> dict[str, float]:
+        """Returns what people said of modes lately, as the audit has it -> when last, in seconds since 1970."""
+        rows = self._db.execute(
+            f"SELECT text, at FROM (SELECT n, at, kind, text FROM notes WHERE {SAID} "  # noqa: S608 - constants
+            "ORDER BY n DESC LIMIT ?) WHERE kind = ? ORDER BY n",
+            (_MOST_SAID, _MODE),
+        )
+        return dict(self._each(rows))
+
+    def incident_figures(self) -> list[tuple[str, str, str, float]]:
+        """Returns (id, rule, state, when it opened) of all incidents."""
+        rows = self._db.execute(
+            "SELECT id, json_extract(CAST(body AS TEXT), '$.rule'), state, opened_at FROM incidents"
+        )
+        return [
+            (id_, str(rule), renamed.STATES.get(state, state), at)
+            for id_, rule, state, at in self._each(rows)
+        ]
+
+    def run_figures(self) -> list[tuple[str, str, str, float, float]]:
+        """Returns (incident, runbook, state, when it began, when it ended or 0) of all runs."""
+        rows = self._db.execute(
+            "SELECT incident, started_at, json_extract(CAST(body AS TEXT), '$.runbook.name', '$.state', '$.ended_at') FROM runs"
+        )
+        found = ((incident, at, orjson.loads(part)) for incident, at, part in self._each(rows))
+        return [
+            (incident, str(name), str(state), at, float(end)) for incident, at, (name, state, end) in found
+        ]

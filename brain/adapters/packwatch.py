@@ -4,8 +4,8 @@ A pack that cannot be used is refused with its errors; the one in force stays.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.contract.errors import GpuwardError
@@ -26,6 +26,8 @@ class Build:
     errors: Sequence[str] = ()
     # Old names, which are still read; one line each
     warnings: Sequence[str] = ()
+    # ("rules", name) -> `<file>:<line>`; symptoms and runbooks too
+    sources: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 class PackWatch:
@@ -45,6 +47,11 @@ class PackWatch:
         """Reads the files again, changed or not (SIGHUP)."""
         self._forced += 1
         self._now.set()
+
+    def sources(self, version: str) -> Mapping[tuple[str, str], str]:
+        """Returns where each part of the pack of this version stands; empty: the files hold another one."""
+        built = self._built
+        return built.sources if built and built.pack and built.pack.version == version else {}
 
     def report_again(self) -> None:
         """Says once more what the files hold (a new leader): read, and tried on the examples, they were when they changed."""
@@ -107,7 +114,14 @@ class PackWatch:
             return Build(errors=[f"the rules cannot be read: {type(error).__name__}: {text}"])
         if errors:
             return Build(errors=errors)
-        return Build(pack=pack, warnings=[str(warning) for warning in sources.warnings])
+        return Build(
+            pack=pack,
+            warnings=[str(warning) for warning in sources.warnings],
+            sources={
+                key: f"{document.file}:{document.line(base)}"
+                for key, (document, base) in sources.origins.items()
+            },
+        )
 
     def _files(self) -> object:
         """Returns a value that changes when a file is changed, added or removed."""

@@ -14,7 +14,7 @@ import orjson
 
 from agent.contract.errors import ConfigError
 from brain.adapters.files import move_away
-from brain.adapters.history_past import CLOSED_AT, HOLDS
+from brain.adapters.history_past import CLOSED_AT, SAID
 from brain.adapters.history_queries import NOTE, OVER, HistoryQueries, is_damage
 from brain.core.effects import Note
 from brain.core.state import Incident, IncidentState, Run
@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS notes(
 );
 CREATE INDEX IF NOT EXISTS notes_incident ON notes(incident) WHERE incident != '';
 CREATE INDEX IF NOT EXISTS notes_cause ON notes(caused_by);
-CREATE INDEX IF NOT EXISTS notes_holds ON notes(n) WHERE {HOLDS};
+CREATE INDEX IF NOT EXISTS notes_said ON notes(n) WHERE {SAID};
 CREATE TABLE IF NOT EXISTS incidents(
     id TEXT PRIMARY KEY, state TEXT NOT NULL, opened_at REAL NOT NULL, body BLOB NOT NULL
 ) WITHOUT ROWID;

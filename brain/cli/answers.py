@@ -333,6 +333,137 @@ class RunListJson(TypedDict):
     next: str
 
 
+class RuleEntryJson(TypedDict):
+    fired: int
+    open: int
+    healed: int
+    healed_in_s: float | None
+    last_at: str | None
+    name: str
+    cause: str
+    scope: str
+    severity: str
+    because: str
+    runbook: str
+    page: str
+    source: str
+
+
+class RuleListJson(TypedDict):
+    rules: list[RuleEntryJson]
+    pack: str
+    next: str
+
+
+class AdviceJson(TypedDict):
+    when: dict[str, Any]
+    todo: TwoLanguagesJson
+
+
+class RuleSymptomJson(TypedDict):
+    name: str
+    summary: str
+    source: str
+
+
+class RuleDetailJson(TypedDict):
+    fired: int
+    open: int
+    healed: int
+    healed_in_s: float | None
+    last_at: str | None
+    name: str
+    cause: str
+    scope: str
+    severity: str
+    because: str
+    runbook: str
+    page: str
+    source: str
+    pack: str
+    cause_text: TwoLanguagesJson
+    todo: TwoLanguagesJson
+    advice: list[AdviceJson]
+    links: list[str]
+    when: dict[str, Any]
+    symptoms: list[RuleSymptomJson]
+    inhibits: list[str]
+    hold_off_s: float
+    resolve_delay_s: float
+
+
+class RunbookEntryJson(TypedDict):
+    runs: int
+    under_way: int
+    succeeded: int
+    exhausted: int
+    observed: int
+    cancelled: int
+    healed_in_s: float | None
+    last_at: str | None
+    name: str
+    summary: str
+    source: str
+    at_most: str
+    rules: list[str]
+
+
+class RunbookListJson(TypedDict):
+    runbooks: list[RunbookEntryJson]
+    pack: str
+    next: str
+
+
+class LadderRungJson(TypedDict):
+    name: str
+    do: str
+    means: str
+    params: dict[str, Any]
+    where: str
+    disrupts: str
+    repeat: str
+    timeout_s: float
+    retries: int
+    when: dict[str, Any]
+    after: list[str]
+    verify: str
+    on_failure: str
+    on_refusal: str
+
+
+class SetModeJson(TypedDict):
+    runbook: str
+    nodes: str
+    mode: str
+    who: str
+    at: str | None
+
+
+class RunbookDetailJson(TypedDict):
+    runs: int
+    under_way: int
+    succeeded: int
+    exhausted: int
+    observed: int
+    cancelled: int
+    healed_in_s: float | None
+    last_at: str | None
+    name: str
+    summary: str
+    source: str
+    at_most: str
+    rules: list[str]
+    pack: str
+    rungs: list[LadderRungJson]
+    return_to_service: list[LadderRungJson]
+    modes: list[SetModeJson]
+    request: bool
+    every_s: float
+    tries: int
+    tries_within_s: float
+    last_resort: str
+
+
 class PackedFileJson(TypedDict):
     file: int
     name: str

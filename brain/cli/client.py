@@ -116,6 +116,14 @@ class Client:
         with self._open(request, TIMEOUT_S) as answer:
             return self._read(self._json(answer))
 
+    def beside(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Posts a JSON body to a path beside the API, such as /login/link, and returns the JSON answer."""
+        request = self._at(path)
+        request.add_header("Content-Type", "application/json")
+        request.data = json.dumps(body).encode()
+        with self._open(request, TIMEOUT_S) as answer:
+            return self._read(self._json(answer))
+
     def fetch(self, *path: str) -> tuple[str, bytes]:
         """Fetches the file at `/api/v1/<path>`: returns the name that the brain gives it, and its content."""
         with self._open(self._request(path), FETCH_S) as answer:
@@ -155,10 +163,13 @@ class Client:
 
     def _request(self, path: tuple[str, ...], query: str = "") -> urllib.request.Request:
         parts = "/".join(quote(part, safe="") for part in path)
+        return self._at(f"{API}/{parts}{f'?{query}' if query else ''}")
+
+    def _at(self, path: str) -> urllib.request.Request:
         if not self._url.lower().startswith(("http://", "https://")):
             raise click.UsageError(f"--url {self._url!r} must begin with http:// or https://")
         try:
-            request = urllib.request.Request(f"{self._url}{API}/{parts}{f'?{query}' if query else ''}")  # noqa: S310 - http(s), checked
+            request = urllib.request.Request(f"{self._url}{path}")  # noqa: S310 - http(s), checked
         except ValueError as error:
             raise click.UsageError(f"--url {self._url!r}: {error}") from error
         if token := self._token():

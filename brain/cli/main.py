@@ -23,6 +23,9 @@ COMMANDS: dict[str, Lazy] = {
     "explain": lazy("brain.cli.explain:explain", "The whole chain of one incident, back to the kernel line."),
     "evidence": lazy("brain.cli.evidence:evidence", "Fetches the evidence bundle of an incident or step."),
     "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they happen."),
+    "console": lazy(
+        "brain.cli.console:console", "A link that opens the console in a browser, logged in as you."
+    ),
     "hold": lazy(
         "brain.cli.operator_commands:hold", "Nothing disruptive is done in a scope until it is released."
     ),
@@ -30,6 +33,9 @@ COMMANDS: dict[str, Lazy] = {
     "approve": lazy("brain.cli.operator_commands:approve", "Agrees to what a run wants to do next."),
     "deny": lazy("brain.cli.operator_commands:deny", "Ends a run."),
     "ack": lazy("brain.cli.operator_commands:ack", "Acknowledges an incident: its page is not repeated."),
+    "note": lazy(
+        "brain.cli.operator_commands:note", "Writes something down about an incident, for the others."
+    ),
     "close": lazy("brain.cli.operator_commands:close", "Closes an incident."),
     "mode": lazy(
         "brain.cli.operator_commands:mode", "How far a runbook may go by itself: observe, approve or auto."

@@ -108,6 +108,16 @@ def close(client: Client, id_: str, why: str, plain: bool) -> None:
 
 
 @click.command()
+@click.argument("id_", metavar="ID")
+@click.argument("text")
+@as_json
+@for_client
+def note(client: Client, id_: str, text: str, plain: bool) -> None:
+    """Writes TEXT down about incident ID, for the others: it stands in `explain`, and decides nothing."""
+    _show(client.submit("note", id=id_, text=text), plain)
+
+
+@click.command()
 @click.argument("runbook")
 @click.argument("mode", type=click.Choice(["observe", "approve", "auto"]))
 @click.option("--nodes", default="*", show_default=True, help="Glob of node names.")

@@ -303,6 +303,10 @@ class BrainView(Protocol):
         """Returns the newest beat of each node; only the leading brain hears them."""
         ...
 
+    def pack_sources(self, version: str) -> Mapping[tuple[str, str], str]:
+        """Returns ("rules", name) -> `<file>:<line>`, also of symptoms and runbooks; empty: the files hold another version."""
+        ...
+
     def agent_versions(self) -> Mapping[str, str]:
         """Returns the version of each node's agent; only the leading brain hears it."""
         ...

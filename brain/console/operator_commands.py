@@ -10,6 +10,7 @@ from functools import partial
 from aiohttp import web
 
 from agent.contract.errors import Unreachable
+from agent.contract.messages import clip
 from brain.console import shapes
 from brain.console.access.door import Door
 from brain.console.access.route import Route, person
@@ -48,6 +49,8 @@ def routes(brain: BrainView, door: Door, proposals: Proposals) -> list[Route]:
                 check_names(verb, args, state.pack, {*state.nodes, *brain.newest_beats()})
             except InvalidCommand as error:
                 raise web.HTTPBadRequest(text=str(error)) from error
+        if verb == "note" and (gone := _no_incident(brain, str(args["id"]))):
+            raise web.HTTPBadRequest(text=gone)
         who = person(request).name
         if needs_second(verb, args, brain.config.console.two_persons):
             text = f"{verb} {json.dumps(args, sort_keys=True, ensure_ascii=False)}"
@@ -59,6 +62,13 @@ def routes(brain: BrainView, door: Door, proposals: Proposals) -> list[Route]:
 
     # Everybody with a credential may ask; the role depends on the command.
     return [serve(table.COMMAND, give)]
+
+
+def _no_incident(brain: BrainView, named: str) -> str:
+    """Why nobody would find a note on this; empty: there is, or was, such an incident."""
+    wanted = named.partition(".r")[0]
+    found = brain.readmodel.incident(wanted)
+    return "" if found is not None and found["id"] == wanted else f"no incident {clip(wanted, 80)!r}"
 
 
 async def _said(brain: BrainView, command: OperatorCommand) -> SaidShape | web.Response:

@@ -1,6 +1,6 @@
 """What the console asks the read model about past times: a part of the port of brain_view.py."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 
@@ -21,4 +21,16 @@ class Past(Protocol):
 
     def holds_at(self, at: float) -> list[str]:
         """Returns the scopes on which operators' holds stood at a time."""
+        ...
+
+    def modes_said(self) -> Mapping[str, float]:
+        """Returns what people said of modes lately, as the audit has it -> when last, in seconds since 1970."""
+        ...
+
+    def incident_figures(self) -> list[tuple[str, str, str, float]]:
+        """Returns (id, rule, state, when it opened) of all incidents."""
+        ...
+
+    def run_figures(self) -> list[tuple[str, str, str, float, float]]:
+        """Returns (incident, runbook, state, when it began, when it ended or 0) of all runs."""
         ...

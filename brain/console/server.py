@@ -44,6 +44,7 @@ from brain.console.brain_view import BrainView
 from brain.console.evidence import Bundles
 from brain.console.evidence_files import Unpacker
 from brain.console.fleet import routes as fleet_routes
+from brain.console.pack import routes as pack_routes
 from brain.console.reading import Reading
 
 MAX_BODY = 65_536
@@ -86,6 +87,7 @@ class Console:
             *history_routes.routes(brain, self._reading),
             *notes_file.routes(brain, self._door, self._reading),
             *fleet_routes.routes(brain, self._reading),
+            *pack_routes.routes(brain, self._reading),
             *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),

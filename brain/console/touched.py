@@ -1,6 +1,7 @@
 """What an operator command is about: the scopes and runbooks by which a person's limits are judged. Pure."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from brain.console.access.people import EVERY_RUNBOOK, EVERYTHING, WHOLE_CELL, Touched
 from brain.console_config import Role
@@ -39,6 +40,8 @@ def touched(verb: str, args: Mapping[str, Scalar], state: State, who: str) -> To
         case "start":
             where = f"fabric/{named['fabric']}" if named.get("fabric") else f"node/{named.get('node', '')}"
             return Touched(scopes=(where,), runbooks=(named["runbook"],))
+        case "note":  # it lets nothing go on
+            return replace(_of_id(named["id"], state), runbooks=())
         case "approve" | "deny" | "close" | "ack":
             return _of_id(named["id"], state)
     return WHOLE_CELL

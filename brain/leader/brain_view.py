@@ -1,7 +1,7 @@
 """What the console sees of this brain: the port `brain.console.brain_view.BrainView`."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.shared.nats_connection import NatsConnection
@@ -10,6 +10,7 @@ from brain.adapters.history_queries import HistoryQueries
 from brain.adapters.liveness import Beats
 from brain.adapters.node_requests import NodeRequests
 from brain.adapters.operator_mode import OperatorMode
+from brain.adapters.packwatch import PackWatch
 from brain.adapters.readmodel import ReadModel
 from brain.cell.registry import CellNode
 from brain.config import BrainConfig
@@ -99,6 +100,7 @@ class LiveBrainView:
     log_size: LogSize
     traces: TraceExports
     archive: Archiver
+    pack_files: PackWatch
     # where the servers are in operator mode
     jwts: OperatorMode | None
     # by this machine's wall clock
@@ -121,6 +123,10 @@ class LiveBrainView:
             )
             for node, last in self.beats.newest.items()
         }
+
+    def pack_sources(self, version: str) -> Mapping[tuple[str, str], str]:
+        """("rules", name) -> `<file>:<line>`; empty: the files hold another version."""
+        return self.pack_files.sources(version)
 
     def agent_versions(self) -> dict[str, str]:
         """The version of each node's agent."""

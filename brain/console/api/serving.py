@@ -30,6 +30,11 @@ class Checked(Generic[Q, B]):
         """The part of the path that names one thing."""
         return self.http.match_info["id"]
 
+    @property
+    def name(self) -> str:
+        """The same, where the part is called `name`."""
+        return self.http.match_info["name"]
+
 
 Serves = Callable[[Checked[Q, B]], Awaitable[Shape | web.StreamResponse]]
 

@@ -34,6 +34,14 @@ from brain.console.api.incident_shapes import (
     RunsQuery,
 )
 from brain.console.api.log_shapes import LogQuery, WatchQuery
+from brain.console.api.pack_shapes import (
+    RuleDetailShape,
+    RuleListShape,
+    RulesQuery,
+    RunbookDetailShape,
+    RunbookListShape,
+    RunbooksQuery,
+)
 from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusShape
 from brain.console.api.verbs import CommandBody
 from brain.console_config import Role
@@ -87,6 +95,24 @@ EXPLAIN = reads(
 RUNS = reads("runs", "/runs", "Runs of runbooks, newest first.", RunListShape, query=RunsQuery)
 RUN = reads(
     "run", "/runs/{id}", "One run of a runbook.", RunShape, query=Nothing, parts={"id": "The id of a run."}
+)
+RULES = reads("rules", "/rules", "The rules in force.", RuleListShape, query=RulesQuery)
+RULE = reads(
+    "rule",
+    "/rules/{name}",
+    "One rule: what it means, and how often it fired.",
+    RuleDetailShape,
+    query=Nothing,
+    parts={"name": "Of a rule in force, or of one that gpuward makes for a shared cause."},
+)
+RUNBOOKS = reads("runbooks", "/runbooks", "The runbooks in force.", RunbookListShape, query=RunbooksQuery)
+RUNBOOK = reads(
+    "runbook",
+    "/runbooks/{name}",
+    "One runbook: its ladder, and how far it may go here.",
+    RunbookDetailShape,
+    query=Nothing,
+    parts={"name": "Of a runbook in force."},
 )
 WATCH = reads(
     "watch",
@@ -203,6 +229,10 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     NOTES_FILE,
     RUNS,
     RUN,
+    RULES,
+    RULE,
+    RUNBOOKS,
+    RUNBOOK,
     WATCH,
     EVIDENCE,
     EVIDENCE_FILES,

@@ -20,6 +20,7 @@ VERBS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Role]] = {
     "approve": (("id",), ("rung",), Role.APPROVER),
     "deny": (("id",), ("why",), Role.OPERATOR),
     "ack": (("id",), (), Role.OPERATOR),
+    "note": (("id", "text"), (), Role.OPERATOR),
     "close": (("id",), ("why",), Role.OPERATOR),
     "mode": (("runbook", "mode"), ("nodes",), Role.ADMINISTRATOR),  # observe: operators, too (touched.py)
     "return": (("node",), (), Role.OPERATOR),

@@ -156,6 +156,23 @@ def _ack(ctx: Context, command: OperatorCommand) -> None:
         escalation.acknowledge(ctx, incident, command.who)
 
 
+def _note(ctx: Context, command: OperatorCommand) -> None:
+    """What somebody writes down about an incident, for the others: it decides nothing. Also about one that is over, which the
+    engine may have forgotten.
+    """
+    wanted, text = str(command.args.get("id", "")).partition(".r")[0], str(command.args.get("text", ""))
+    if not wanted.startswith(f"{ids.INCIDENT}-") or not text:
+        _refused(ctx, command, "a note needs an incident and a text")
+        return
+    incident = ctx.state.incidents.get(wanted)
+    ctx.note(
+        "operator.note",
+        f"{command.who}: {text}",
+        incident=wanted,
+        scope=incident.scope if incident is not None else "",
+    )
+
+
 def _close(ctx: Context, command: OperatorCommand) -> None:
     incident = _incident(ctx, command)
     if incident is None:
@@ -295,6 +312,7 @@ VERBS: dict[str, Callable[[Context, OperatorCommand], None]] = {
     "approve": _approve,
     "deny": _deny,
     "ack": _ack,
+    "note": _note,
     "close": _close,
     "mode": _mode,
     "return": _return,

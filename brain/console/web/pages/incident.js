@@ -6,7 +6,7 @@ import { get, path } from '../net.js'
 import { ladder } from '../parts/ladder.js'
 import { scopeMark, severity, stateMark } from '../parts/marks.js'
 import { time } from '../parts/times.js'
-import { askApprove, askClose, askDeny, askHold, askReturn, give, may, verbButton } from '../parts/verbs.js'
+import { askApprove, askClose, askDeny, askHold, askNote, askReturn, give, may, verbButton } from '../parts/verbs.js'
 import { either, t, word } from '../words.js'
 
 const OVER = ['closed', 'explained']
@@ -133,6 +133,7 @@ function notes(state) {
   return html`<section class="card"><h2>${t('what-happened')}</h2>
     <ol class="notes">${lines.slice(0, all ? undefined : LINES).map((one) => html`<li><span class="small">${time(one.at)} ${word('note', one.kind)}</span> ${one.text}</li>`)}</ol>
     ${lines.length > LINES && !all ? html`<button @click=${(event) => more(event, state, 'allNotes')}>${t('show-all', { n: lines.length })}</button>` : nothing}
+    ${verbButton(state, 'note', t('verb-note'), () => askNote(state, state.data.incident.id))}
     <p class="small"><a href="/audit?incident=${encodeURIComponent(state.data.incident.id)}">${t('in-the-audit')}</a></p>
   </section>`
 }

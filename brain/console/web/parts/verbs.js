@@ -71,6 +71,14 @@ export function askHold(state, scope, others = []) {
   })
 }
 
+/** Asks for what is to be written down about an incident. */
+export function askNote(state, id) {
+  askFor(state, {
+    title: t('note-title'), body: html`<p>${t('note-what')}</p>`, action: t('verb-note'),
+    fields: [{ name: 'text', label: t('note-text'), needed: true }], then: ({ text }) => give('note', { id, text }),
+  })
+}
+
 /** Asks for a reason, and closes an incident. */
 export function askClose(state, id) {
   askFor(state, {

@@ -1,0 +1,1 @@
+"""Rules and runbooks for people who want to know what they mean and do."""
