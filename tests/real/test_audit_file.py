@@ -24,19 +24,22 @@ async def test_it_says_what_was_done_and_by_whom(tmp_path: Path) -> None:
         assert whole.running is not None
         headers = people.bearer(whole.ann)
         async with aiohttp.ClientSession(whole.running.console_url, headers=headers) as session:
-            for scope in ("node/a", "node/b"):
-                body = {"verb": "hold", "args": {"scope": scope, "why": "a look"}}
+            for verb, args in (("hold", {"scope": "all", "why": "a look"}), ("release", {"scope": "all"})):
+                body = {"verb": verb, "args": args}
                 async with session.post("/api/v1/command", json=body) as answer:
                     assert answer.status == 200
-            for query in ("", "?who=ann", "?who=ann&scope=*/b", "?who=bob"):
+            for query in ("", "?who=ann", "?who=ann&kind=*.release", "?who=bob"):
                 listed = (await whole.get(f"/api/v1/notes{query}"))["notes"]
                 async with session.get(f"/api/v1/notes.ndjson{query}") as answer:
                     assert (answer.status, answer.content_type) == (200, "application/x-ndjson")
                     assert "attachment" in answer.headers["Content-Disposition"]
                     lines = (await answer.text()).splitlines()
                 assert [orjson.loads(line) for line in lines] == listed, query
-            said = (await whole.get("/api/v1/notes?who=ann&kind=operator.hold"))["notes"]
-            assert [(one["who"], one["scope"]) for one in said] == [("ann", "node/b"), ("ann", "node/a")]
+            said = (await whole.get("/api/v1/notes?who=ann&kind=operator.*"))["notes"]
+            assert [(one["who"], one["kind"]) for one in said] == [
+                ("ann", "operator.release"),
+                ("ann", "operator.hold"),
+            ]
             for query in ("?limit=5", "?since=x"):
                 async with session.get(f"/api/v1/notes.ndjson{query}") as answer:
                     assert (answer.status, answer.content_type) == (400, "application/problem+json")
