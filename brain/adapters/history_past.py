@@ -7,13 +7,16 @@ from typing import Any
 import orjson
 
 from brain import renamed
+from brain.adapters import parts
 
 # When an incident was over, from its body: as the index of the read model has it, word for word.
 CLOSED_AT = "json_extract(CAST(body AS TEXT), '$.closed_at')"
-# The notes by which operators' holds and modes are set and end, as that index has them.
+# The node of an incident or a run; the same.
+NODE = "json_extract(CAST(body AS TEXT), '$.node')"
+# The notes of what people said, and of the end of their holds; the same.
 _MODE = "operator.mode"
 _HOLDS = ("operator.hold", "operator.release", "hold.ended")
-SAID = f"kind IN {(*_HOLDS, _MODE)}"
+SAID = "(kind GLOB 'operator.*' OR kind = 'hold.ended')"
 _MOST_SAID = 10_000  # of them are looked at, the newest
 
 
@@ -25,6 +28,9 @@ class PastQueries:
     def _each(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         raise NotImplementedError
 
+    def _notes(self, tail: str, args: tuple[Any, ...]) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
     def oldest(self) -> float | None:
         """Returns the time of the oldest note, in seconds since 1970; None: there is none."""
         row = self._db.execute("SELECT at FROM notes ORDER BY n LIMIT 1").fetchone()
@@ -32,11 +38,18 @@ class PastQueries:
 
     def incidents_at(self, at: float, limit: int) -> list[dict[str, Any]]:
         """Returns the incidents that were open at a time (seconds since 1970), as they are now, the newest first."""
+        return self._open_between(at, at, "<=", limit)
+
+    def incidents_between(self, since: float, until: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents that were open at any moment of a time (seconds since 1970), newest first."""
+        return self._open_between(since, until, "<", limit)
+
+    def _open_between(self, since: float, until: float, before: str, limit: int) -> list[dict[str, Any]]:
         rows = self._db.execute(
-            f"SELECT opened_at, body FROM incidents WHERE opened_at <= ? AND {CLOSED_AT} > ? "  # noqa: S608 - constants
-            f"UNION ALL SELECT opened_at, body FROM incidents WHERE opened_at <= ? AND {CLOSED_AT} = 0 "
+            f"SELECT opened_at, body FROM incidents WHERE opened_at {before} ? AND {CLOSED_AT} > ? "  # noqa: S608 - constants
+            f"UNION ALL SELECT opened_at, body FROM incidents WHERE opened_at {before} ? AND {CLOSED_AT} = 0 "
             "ORDER BY opened_at DESC LIMIT ?",
-            (at, at, at, limit),
+            (until, since, until, limit),
         )
         return [renamed.rename_in_incident(orjson.loads(body)) for _, body in self._each(rows)]
 
@@ -93,3 +106,39 @@ class PastQueries:
         return [
             (incident, str(name), str(state), at, float(end)) for incident, at, (name, state, end) in found
         ]
+
+    def said(self) -> list[dict[str, Any]]:
+        """Returns the newest notes of what people said, the newest first; bounded."""
+        return self._notes(f"WHERE {SAID} ORDER BY n DESC LIMIT ?", (_MOST_SAID // 5,))
+
+    def incidents_of(self, node: str, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents of a node, newest first; not those of wider scopes."""
+        rows = self._db.execute(
+            f"SELECT body FROM incidents WHERE {NODE} = ? ORDER BY opened_at DESC LIMIT ?",  # noqa: S608 - constants
+            (node, limit),
+        )
+        return [renamed.rename_in_incident(orjson.loads(body)) for (body,) in self._each(rows)]
+
+    def runs_on(self, node: str, limit: int) -> list[dict[str, Any]]:
+        """Returns the runs on a node, newest first."""
+        rows = self._db.execute(
+            f"SELECT body FROM runs WHERE {NODE} = ? ORDER BY started_at DESC LIMIT ?",  # noqa: S608 - constants
+            (node, limit),
+        )
+        return [orjson.loads(body) for (body,) in self._each(rows)]
+
+    def parts_of(self, node: str) -> list[dict[str, Any]]:
+        """Returns what a node told of itself and its parts, the newest first: see brain/adapters/parts.py."""
+        return parts.of_node(self._each, self._db, node)
+
+    def places_of(self, serial: str) -> list[dict[str, Any]]:
+        """Returns where a part with this serial number has been, by what nodes told, the newest first; bounded."""
+        return parts.of_serial(self._each, self._db, serial)
+
+    def closed_since(self, at: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents that were closed after a time (seconds since 1970), newest first; none that others explain."""
+        rows = self._db.execute(
+            f"SELECT body FROM incidents WHERE {CLOSED_AT} > ? AND state = 'closed' ORDER BY {CLOSED_AT} DESC LIMIT ?",  # noqa: S608 - constants
+            (max(at, 0.0), limit),
+        )
+        return [renamed.rename_in_incident(orjson.loads(body)) for (body,) in self._each(rows)]

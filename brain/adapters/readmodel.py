@@ -13,8 +13,10 @@ from typing import Any
 import orjson
 
 from agent.contract.errors import ConfigError
+from agent.contract.messages import Event
+from brain.adapters import parts
 from brain.adapters.files import move_away
-from brain.adapters.history_past import CLOSED_AT, SAID
+from brain.adapters.history_past import CLOSED_AT, NODE, SAID
 from brain.adapters.history_queries import NOTE, OVER, HistoryQueries, is_damage
 from brain.core.effects import Note
 from brain.core.state import Incident, IncidentState, Run
@@ -54,6 +56,9 @@ CREATE TABLE IF NOT EXISTS runs(
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS runs_started ON runs(started_at);
 CREATE INDEX IF NOT EXISTS runs_incident ON runs(incident);
+CREATE INDEX IF NOT EXISTS incidents_node ON incidents({NODE}, opened_at);
+CREATE INDEX IF NOT EXISTS runs_node ON runs({NODE}, started_at);
+{parts.SCHEMA}
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -125,7 +130,7 @@ class ReadModel(HistoryQueries):
 
     def clear(self) -> None:
         """Deletes everything, so that it can be restored from the log."""
-        for table in ("notes", "incidents", "runs", "meta"):
+        for table in ("notes", "incidents", "runs", "parts", "meta"):
             self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
 
     def write(
@@ -134,11 +139,16 @@ class ReadModel(HistoryQueries):
         notes: Iterable[tuple[int, Note]] = (),
         incidents: Iterable[Incident] = (),
         runs: Iterable[Run] = (),
+        told: Iterable[tuple[int, float, Event]] = (),
     ) -> None:
-        """Writes what inputs up to `seq` caused: (position, note) pairs, and the newest version of what changed."""
+        """Writes what inputs up to `seq` caused: (position, note) pairs, the newest version of what changed, and what nodes told
+        of their parts: (position, when, event).
+        """
         with self._db:
             self._db.execute("BEGIN")
             self._put(notes, incidents, runs)
+            for _, at, event in told:
+                parts.put(self._db, at, event)
             self._set("seq", str(seq))
 
     def note(self, note: Note) -> None:

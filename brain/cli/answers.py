@@ -93,6 +93,90 @@ class NodeListJson(TypedDict):
     next: str
 
 
+class InventoryJson(TypedDict):
+    told: dict[str, Any]
+    since: str | None
+    seen: str | None
+
+
+class IncidentBriefJson(TypedDict):
+    id: str
+    state: str
+    severity: str
+    cause: str
+    scope: str
+    opened_at: str | None
+    closed_at: str | None
+    closed_why: str
+
+
+class PartPlaceJson(TypedDict):
+    node: str
+    component: str
+    since: str | None
+    seen: str | None
+
+
+class PartJson(TypedDict):
+    component: str
+    serial: str
+    told: dict[str, Any]
+    since: str | None
+    seen: str | None
+    word: str
+    incidents: list[IncidentBriefJson]
+    places: list[PartPlaceJson]
+
+
+class RunBriefJson(TypedDict):
+    id: str
+    incident: str
+    runbook: str
+    state: str
+    why: str
+    scope: str
+    started_at: str | None
+    ended_at: str | None
+
+
+class NodeDrainJson(TypedDict):
+    incident: str
+    since: str | None
+    sure: bool
+
+
+class NoteJson(TypedDict):
+    id: str
+    kind: str
+    text: str
+    incident: str
+    run: str
+    scope: str
+    caused_by: str
+    who: str
+    data: dict[str, Any]
+    at: str | None
+
+
+class NodeDetailJson(TypedDict):
+    node: NodeJson
+    word: str
+    booted_at: str | None
+    fabric: str
+    inventory: InventoryJson | None
+    before: list[InventoryJson]
+    cards: list[PartJson]
+    incidents: list[IncidentBriefJson]
+    past: list[IncidentBriefJson]
+    runs: list[RunBriefJson]
+    holds: list[HoldJson]
+    drains: list[NodeDrainJson]
+    jobs: list[str] | None
+    jobs_at: str | None
+    said: list[NoteJson]
+    not_known: list[str]
+
+
 class FleetCardsJson(TypedDict):
     node: list[int]
     card: list[str]
@@ -131,6 +215,64 @@ class FleetJson(TypedDict):
     driver: list[int]
     jobs: list[str]
     job: list[int]
+
+
+class WantedApprovalJson(TypedDict):
+    run: str
+    runbook: str
+    rung: str
+    what: str
+    disrupts: str
+    repeat: str
+    why: str
+    valid_s: float
+    jobs: list[str] | None
+
+
+class VerbJson(TypedDict):
+    verb: str
+    args: dict[str, Any]
+    asks: list[str]
+    two_persons: bool
+
+
+class NeedJson(TypedDict):
+    kinds: list[str]
+    id: str
+    severity: str
+    state: str
+    cause: str
+    scope: str
+    node: str
+    since: str | None
+    until: str | None
+    text: str
+    run: str
+    acked_by: str
+    out_of_service: list[str]
+    approval: WantedApprovalJson | None
+    verbs: list[VerbJson]
+
+
+class HealedJson(TypedDict):
+    id: str
+    severity: str
+    cause: str
+    scope: str
+    node: str
+    opened_at: str | None
+    closed_at: str | None
+    runbook: str
+    text: str
+
+
+class NeedsJson(TypedDict):
+    people: list[NeedJson]
+    people_count: int
+    healing: list[NeedJson]
+    healing_count: int
+    healed: list[HealedJson]
+    healed_more: bool
 
 
 class EvidenceJson(TypedDict):
@@ -278,19 +420,6 @@ class SymptomJson(TypedDict):
     scope: str
     notes: list[LineJson]
     events: list[str]
-
-
-class NoteJson(TypedDict):
-    id: str
-    kind: str
-    text: str
-    incident: str
-    run: str
-    scope: str
-    caused_by: str
-    who: str
-    data: dict[str, Any]
-    at: str | None
 
 
 class ChainJson(TypedDict):
@@ -462,6 +591,58 @@ class RunbookDetailJson(TypedDict):
     tries: int
     tries_within_s: float
     last_resort: str
+
+
+class SpreadJson(TypedDict):
+    count: int
+    median_s: float | None
+    p90_s: float | None
+
+
+class ReportFiguresJson(TypedDict):
+    incidents: int
+    open: int
+    healed: int
+    without_people: float | None
+    detect: SpreadJson
+    decide: SpreadJson
+    heal: SpreadJson
+    node_hours: float
+
+
+class CauseFiguresJson(TypedDict):
+    incidents: int
+    open: int
+    healed: int
+    without_people: float | None
+    detect: SpreadJson
+    decide: SpreadJson
+    heal: SpreadJson
+    node_hours: float
+    cause: str
+
+
+class NodeFiguresJson(TypedDict):
+    node: str
+    incidents: int
+    node_hours: float
+
+
+class JobFiguresJson(TypedDict):
+    job: str
+    incidents: int
+
+
+class ReportJson(TypedDict):
+    since: str | None
+    until: str | None
+    reaches: str | None
+    whole: bool
+    total: ReportFiguresJson
+    causes: list[CauseFiguresJson]
+    nodes: list[NodeFiguresJson]
+    jobs: list[JobFiguresJson]
+    not_known: list[str]
 
 
 class PackedFileJson(TypedDict):

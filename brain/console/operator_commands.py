@@ -4,7 +4,6 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Collection
 from functools import partial
 
 from aiohttp import web
@@ -14,7 +13,7 @@ from agent.contract.messages import clip
 from brain.console import shapes
 from brain.console.access.door import Door
 from brain.console.access.route import Route, person
-from brain.console.access.two_persons import WITHIN_S, Proposals
+from brain.console.access.two_persons import WITHIN_S, Proposals, needs_second
 from brain.console.answers import json_answer
 from brain.console.api import table
 from brain.console.api.base import Nothing
@@ -25,7 +24,6 @@ from brain.console.api.verbs import ROLES, CommandBody, InvalidCommand, check_na
 from brain.console.brain_view import BrainView
 from brain.console.touched import least, touched
 from brain.core.inputs import OperatorCommand
-from brain.core.pack.spec import Scalar
 
 _log = logging.getLogger(__name__)
 HANDLED_S = 5.0  # how long the answer waits until the engine has handled it
@@ -93,11 +91,6 @@ async def _said(brain: BrainView, command: OperatorCommand) -> SaidShape | web.R
     if not refused:
         return said
     return problem_answer(RefusedShape(**dict(problem(409, refused)), **dict(said)))
-
-
-def needs_second(verb: str, args: dict[str, Scalar], chosen: Collection[str]) -> bool:
-    """Is this one of the chosen words (`start`, or `mode auto` for one of a verb's forms)?"""
-    return verb in chosen or (verb == "mode" and f"mode {args['mode']}" in chosen)
 
 
 def waits(brain: BrainView, who: str, text: str) -> web.Response:

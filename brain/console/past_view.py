@@ -34,3 +34,31 @@ class Past(Protocol):
     def run_figures(self) -> list[tuple[str, str, str, float, float]]:
         """Returns (incident, runbook, state, when it began, when it ended or 0) of all runs."""
         ...
+
+    def said(self) -> list[dict[str, Any]]:
+        """Returns the newest notes of what people said, the newest first; bounded."""
+        ...
+
+    def incidents_of(self, node: str, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents of a node, newest first; not those of wider scopes."""
+        ...
+
+    def runs_on(self, node: str, limit: int) -> list[dict[str, Any]]:
+        """Returns the runs on a node, newest first."""
+        ...
+
+    def parts_of(self, node: str) -> list[dict[str, Any]]:
+        """Returns what a node told of itself and its parts, the newest first: node, component, serial, since, seen, data."""
+        ...
+
+    def places_of(self, serial: str) -> list[dict[str, Any]]:
+        """Returns where a part with this serial number has been, by what nodes told, the newest first; bounded."""
+        ...
+
+    def closed_since(self, at: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents that were closed after a time (seconds since 1970), newest first; none that others explain."""
+        ...
+
+    def incidents_between(self, since: float, until: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents that were open at any moment of a time (seconds since 1970), newest first."""
+        ...

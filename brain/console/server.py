@@ -44,8 +44,10 @@ from brain.console.brain_view import BrainView
 from brain.console.evidence import Bundles
 from brain.console.evidence_files import Unpacker
 from brain.console.fleet import routes as fleet_routes
+from brain.console.needs import routes as needs_routes
 from brain.console.pack import routes as pack_routes
 from brain.console.reading import Reading
+from brain.console.reports import routes as report_routes
 
 MAX_BODY = 65_536
 SESSION_S = (
@@ -83,11 +85,13 @@ class Console:
         """Returns all routes: what is not here is refused."""
         brain = self._brain
         return [
-            *status_routes.routes(brain, self._proposals),
+            *status_routes.routes(brain, self._reading, self._proposals),
             *history_routes.routes(brain, self._reading),
             *notes_file.routes(brain, self._door, self._reading),
             *fleet_routes.routes(brain, self._reading),
+            *needs_routes.routes(brain, self._reading),
             *pack_routes.routes(brain, self._reading),
+            *report_routes.routes(brain, self._reading),
             *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),

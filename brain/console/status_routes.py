@@ -4,10 +4,14 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from aiohttp import web
+
 from agent import __version__
+from agent.contract.messages import clip
 from brain.console import shapes
 from brain.console.access.route import Route, person
 from brain.console.access.two_persons import Proposals
+from brain.console.answers import encoded
 from brain.console.api import table
 from brain.console.api.base import Nothing
 from brain.console.api.pages import cursor, place
@@ -20,8 +24,11 @@ from brain.console.api.status_shapes import (
     StatusShape,
     TroubleShape,
 )
-from brain.console.brain_view import BrainView, NodeBeat
+from brain.console.brain_view import BrainView, History, NodeBeat
 from brain.console.globs import glob
+from brain.console.node import facts as node_facts
+from brain.console.node import show
+from brain.console.reading import Reading
 from brain.core.pack.rulebook import MATCHER
 from brain.core.pack.spec import Place
 from brain.core.state import IncidentState, Node
@@ -30,7 +37,7 @@ _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 _NODES_AT_ONCE = 200
 
 
-def routes(brain: BrainView, proposals: Proposals) -> list[Route]:
+def routes(brain: BrainView, reading: Reading, proposals: Proposals) -> list[Route]:
     """Returns the routes."""
 
     async def status(asked: Checked[Nothing, Nothing]) -> StatusShape:
@@ -95,7 +102,20 @@ def routes(brain: BrainView, proposals: Proposals) -> list[Route]:
                 found.append(node)
         return NodeListShape(nodes=found, next="")
 
-    return [serve(table.STATUS, status), serve(table.NODES, nodes)]
+    async def node(asked: Checked[Nothing, Nothing]) -> web.StreamResponse:
+        state, name = brain.live.state, asked.name
+        place = (state.pack.places if state.pack else {}).get(name)
+        shown = _node(name, state.nodes.get(name), brain.newest_beats().get(name), place)
+        now = node_facts.of(state, shown)
+
+        def work(history: History) -> bytes:
+            if (found := show.node(now, history)) is None:
+                raise web.HTTPNotFound(text=f"no node {clip(name, 80)!r}")
+            return encoded(found)
+
+        return await reading.answer(asked.http, work)
+
+    return [serve(table.STATUS, status), serve(table.NODES, nodes), serve(table.NODE, node)]
 
 
 def _node(name: str, node: Node | None, beat: NodeBeat | None, place: Place | None) -> NodeShape:

@@ -7,10 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from agent.contract.messages import Event
 from brain.adapters.history_queries import OWN, is_damage
+from brain.adapters.parts import INVENTORY
 from brain.adapters.readmodel import ReadModel
 from brain.console.feed import Feed
 from brain.core.effects import Effect, Note, ShowIncident, ShowRun
+from brain.core.inputs import EventSeen, Input, OperatorCommand
 from brain.core.state import Incident, Run, State
 
 _log = logging.getLogger(__name__)
@@ -99,9 +102,16 @@ class HistoryWriter:
         self._handled = self._written = seq
         self._feed.end()
 
-    def collect(self, seq: int, effects: Sequence[Effect], who: str = "") -> None:
-        """Collects an input's notes, incidents and runs from its effects. `who`: whose command the input is; empty: nobody's."""
+    def collect(
+        self, seq: int, effects: Sequence[Effect], given: Input | None = None, at: float = 0.0
+    ) -> None:
+        """Collects an input's notes, incidents and runs from its effects, and what a node tells in it of its parts. `at`: when it
+        was handled, in seconds since 1970.
+        """
         pending = self._pending
+        who = given.who if isinstance(given, OperatorCommand) else ""
+        if isinstance(given, EventSeen) and given.event.kind.startswith(INVENTORY):
+            pending.told.append((seq, at, given.event))
         for effect in effects:
             match effect:
                 case Note():
@@ -139,7 +149,10 @@ class HistoryWriter:
         if self._handled > self._written:
             notes = [pair for pair in pending.notes if pair[0] > self._written]
             try:
-                self._readmodel.write(self._handled, notes, pending.incidents.values(), pending.runs.values())
+                told = [one for one in pending.told if one[0] > self._written]
+                self._readmodel.write(
+                    self._handled, notes, pending.incidents.values(), pending.runs.values(), told
+                )
             except (sqlite3.Error, UnicodeDecodeError) as error:
                 if is_damage(error):
                     self._lose(error)
@@ -193,9 +206,10 @@ class HistoryWriter:
 class _Pending:
     """What is not yet in the read model: each incident and run once, in its newest form."""
 
-    __slots__ = ("incidents", "notes", "runs")
+    __slots__ = ("incidents", "notes", "runs", "told")
 
     def __init__(self) -> None:
         self.notes: list[tuple[int, Note]] = []
         self.incidents: dict[str, Incident] = {}
         self.runs: dict[str, Run] = {}
+        self.told: list[tuple[int, float, Event]] = []

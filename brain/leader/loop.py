@@ -15,7 +15,7 @@ from typing import Protocol
 from brain.adapters.codec import Codec, handled_at, malformed
 from brain.adapters.log import SET_BACK_S, LogClock, Record
 from brain.adapters.quarantine import MAX_CRASHES
-from brain.core.inputs import EventSeen, Input, Leader, OperatorCommand, PackLoaded, Reported, result_of_node
+from brain.core.inputs import EventSeen, Input, Leader, PackLoaded, Reported, result_of_node
 from brain.core.state import STANDS_STILL_S
 from brain.leader.awaited_commands import AwaitedCommands
 from brain.leader.brain_alerts import BrainAlerts
@@ -129,9 +129,7 @@ class LiveLoop:
         given = self._read(record)
         effects = self._replica.handle(given, record.seq, handled_at(given, record.at, self._replica.state))
         self.inputs += 1
-        self._history.collect(
-            record.seq, effects, who=given.who if isinstance(given, OperatorCommand) else ""
-        )
+        self._history.collect(record.seq, effects, given, self._replica.state.now)
         self._executor.execute(effects)
         self._pass_on(given)
 

@@ -18,7 +18,7 @@ from brain.adapters.snapshot import Snapshots, dump
 from brain.console.feed import Feed
 from brain.core.effects import Effect
 from brain.core.engine import Engine
-from brain.core.inputs import Input, OperatorCommand
+from brain.core.inputs import Input
 from brain.core.pack.actions import ACTIONS
 from brain.leader.history import HistoryWriter
 
@@ -128,15 +128,20 @@ def _made(parts: Iterable[Part], folder: Path, quarantined: Collection[int]) -> 
     readmodel = ReadModel(folder / HISTORY)
     history = HistoryWriter(readmodel, Feed())
 
+    stamp = 0.0
+
     def named(parts: Iterable[Part]) -> Iterable[Part]:
+        nonlocal stamp
         for part in parts:
+            if isinstance(part, Record):
+                stamp = max(stamp, part.at)
             if isinstance(part, Head):
                 history.open(part.name.log)
                 history.resume(part.first - 1)
             yield part
 
     def watch(given: Input, seq: int, effects: Sequence[Effect]) -> None:
-        history.collect(seq, effects, who=given.who if isinstance(given, OperatorCommand) else "")
+        history.collect(seq, effects, given, stamp)
         if seq % WRITE_EVERY == 0:
             history.flush()
 

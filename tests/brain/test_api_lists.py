@@ -21,6 +21,7 @@ from brain.console.api.pages import cursor, place
 from brain.console.feed import Feed
 from brain.console.packing import packed, takes_gzip
 from brain.core.effects import Note
+from brain.core.inputs import OperatorCommand
 from brain.core.state import Incident, IncidentState, Run, RunState
 from brain.leader.history import HistoryWriter
 from brain.leader.notes import BrainNotes
@@ -173,7 +174,8 @@ def test_who_did_it_alone_or_with_a_second(tmp_path: Path) -> None:
     given = [("ann", "holds"), ("ann and ben", "close"), ("", "a fault"), ("anna", "acks"), ("ben", "asks")]
     for seq, (who, text) in enumerate(given, 1):
         made = Note(id=f"e{seq}#0", at=float(seq), kind="operator.hold", text=text, data={"more": 1})
-        history.collect(seq, [made], who=who)
+        said = OperatorCommand(id=f"e{seq}", who=who, verb="ack", args={})
+        history.collect(seq, [made], said if who else None)
     assert history.flush()
     BrainNotes("b", LogClock(), model, Feed()).write("access.login", "ben logged in", "ben")
     found = notes(model)["notes"]

@@ -1,9 +1,13 @@
 """What a console's pages ask of a real brain, each in one request."""
 
+import csv
+import io
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from tests import people
 from tests.real.brain_kit import lab
 
 pytestmark = pytest.mark.component("nats-server")
@@ -45,3 +49,69 @@ async def test_a_fault_is_on_the_map_and_in_the_figures_of_its_rule(tmp_path: Pa
         assert {
             (await whole.get(path))["status"] for path in ("/api/v1/rules/none", "/api/v1/runbooks/none")
         } == {404}
+
+
+async def test_a_node_tells_its_cards(tmp_path: Path) -> None:
+    """From its events, through the log; over a restart of the brain, too."""
+    async with lab(tmp_path) as whole:
+        node = await whole.node("n1")
+        await node.event(
+            "node.inventory", driver="580.82.07", gpus=1, gpu_models="1 NVIDIA H100", changed=False
+        )
+        await node.event(
+            "node.inventory.gpu", "gpu/0000:3b:00", serial="165", model="NVIDIA H100", uuid="GPU-1"
+        )
+        path = "/api/v1/nodes/n1"
+        for again in (True, False):
+            found = await whole.until(lambda found: found.get("cards"), "its card", path)
+            assert (found["cards"][0]["serial"], found["inventory"]["told"]["driver"]) == ("165", "580.82.07")
+            assert (found["word"], found["cards"][0]["places"][0]["node"]) == ("well", "n1")
+            if again:
+                await whole.stop()
+                await whole.start()
+        assert (await whole.get("/api/v1/nodes/none"))["status"] == 404
+
+
+async def test_the_page_of_whoever_is_on_call(tmp_path: Path) -> None:
+    """What needs a person, with what this person may say; whoever shows no credential is offered nothing."""
+    async with lab(tmp_path, console={"port": 0, "open_reading": True} | people.ANN) as whole:
+        assert whole.running is not None
+        await (await whole.node("n1")).event("gpu.xid", "gpu/0000:3b:00", code=79)
+        found = await whole.until(lambda found: found["people"], "it needs a person", "/api/v1/needs")
+        item = found["people"][0]
+        assert (item["node"], found["people_count"]) == ("n1", len(found["people"]))
+        assert {"ack", "hold", "close"} <= {one["verb"] for one in item["verbs"]}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{whole.running.console_url}/api/v1/needs") as answer,
+        ):
+            assert [one["verbs"] for one in (await answer.json())["people"]] == [[]]
+        (close,) = [one for one in item["verbs"] if one["verb"] == "close"]
+        await whole.say("close", **close["args"])
+        over = await whole.until(lambda found: found["healed"], "it is over", "/api/v1/needs?hours=1")
+        assert (over["healed"][0]["id"], over["people"]) == (item["id"], [])
+
+
+async def test_a_report_of_the_last_week_and_its_table(tmp_path: Path) -> None:
+    """A fault that somebody closed is in both; a time that ends before it begins is refused."""
+    async with lab(tmp_path) as whole:
+        assert whole.running is not None
+        await (await whole.node("n1")).event("gpu.xid", "gpu/0000:3b:00", code=79)
+        found = await whole.until(lambda found: found["people"], "it needs a person", "/api/v1/needs")
+        id_ = found["people"][0]["id"]
+        await whole.say("close", id=id_)
+        await whole.until(lambda found: found["healed"], "it is over", "/api/v1/needs")
+        report = await whole.get("/api/v1/reports")
+        assert (report["total"]["incidents"], report["total"]["open"], report["whole"]) == (1, 0, True)
+        assert report["total"]["without_people"] == 0
+        assert [one["node"] for one in report["nodes"]] == ["n1"]
+        headers = people.bearer(whole.ann)
+        async with (
+            aiohttp.ClientSession(whole.running.console_url, headers=headers) as session,
+            session.get("/api/v1/reports?format=csv") as answer,
+        ):
+            assert answer.content_type == "text/csv"
+            rows = list(csv.DictReader(io.StringIO(await answer.text())))
+        assert [one["id"] for one in rows] == [id_]
+        assert (await whole.get("/api/v1/reports?from=99&to=9"))["status"] == 400
+        assert (await whole.get("/api/v1/reports?from=0&to=9"))["total"]["incidents"] == 0

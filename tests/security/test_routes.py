@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 
 from brain.console import earlier_paths, web_routes
+from brain.console.access.two_persons import needs_second
 from brain.console.api.verbs import VERBS
-from brain.console.operator_commands import needs_second
 from brain.console_config import Role
 from tests import people
 from tests.real.brain_kit import Lab, lab
@@ -25,16 +25,19 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("GET", "/api/v1/incidents"): (READ, None),
     ("GET", "/api/v1/incidents/{id}"): (READ, None),
     ("GET", "/api/v1/explain/{id}"): (READ, None),
+    ("GET", "/api/v1/runs"): (READ, None),
     ("GET", "/api/v1/runs/{id}"): (READ, None),
     ("GET", "/api/v1/nodes"): (READ, None),
-    ("GET", "/api/v1/notes"): (READ, None),
-    ("GET", "/api/v1/notes.ndjson"): (READ, None),
+    ("GET", "/api/v1/nodes/{name}"): (READ, None),
     ("GET", "/api/v1/fleet"): (READ, None),
-    ("GET", "/api/v1/runs"): (READ, None),
+    ("GET", "/api/v1/needs"): (READ, None),
+    ("GET", "/api/v1/reports"): (READ, None),
     ("GET", "/api/v1/rules"): (READ, None),
     ("GET", "/api/v1/rules/{name}"): (READ, None),
     ("GET", "/api/v1/runbooks"): (READ, None),
     ("GET", "/api/v1/runbooks/{name}"): (READ, None),
+    ("GET", "/api/v1/notes"): (READ, None),
+    ("GET", "/api/v1/notes.ndjson"): (READ, None),
     ("GET", "/api/v1/watch"): (READ, None),
     ("GET", "/api/v1/openapi.json"): (READ, None),
     ("GET", "/metrics"): (READ, None),
@@ -102,9 +105,8 @@ async def test_every_route_for_every_role(tmp_path: Path, record_property: Recor
             for role in WHO:
                 shown = headers(whole, role)
                 for (method, path), (least, body) in ROUTES.items():
-                    path = path.replace(
-                        "{id}", "n1/nothing" if "evidence" in path else "inc-nothing"
-                    ).replace("{name}", "nothing")
+                    path = path.replace("{id}", "n1/nothing" if "evidence" in path else "inc-nothing")
+                    path = path.replace("{name}", "nothing")
                     async with session.request(method, path, json=body, headers=shown) as answer:
                         denied += answer.status in (401, 403)
                         if role is None:

@@ -3,8 +3,10 @@
 Only this brain remembers what the first one said: after a restart, or at another brain, it is said again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+
+from brain.core.pack.spec import Scalar
 
 WITHIN_S = 900.0  # how long a word waits for the second person
 MOST_OF_ONE = (
@@ -22,6 +24,11 @@ class Proposal:
     until: float
     # Is the credential with which it was said still good?
     still_good: Callable[[], bool]
+
+
+def needs_second(verb: str, args: Mapping[str, Scalar], chosen: Collection[str]) -> bool:
+    """Is this one of the chosen words (`start`, or `mode auto` for one of a verb's forms)?"""
+    return verb in chosen or (verb == "mode" and f"mode {args['mode']}" in chosen)
 
 
 class Proposals:

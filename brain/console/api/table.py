@@ -34,6 +34,8 @@ from brain.console.api.incident_shapes import (
     RunsQuery,
 )
 from brain.console.api.log_shapes import LogQuery, WatchQuery
+from brain.console.api.needs_shapes import NeedsQuery, NeedsShape
+from brain.console.api.node_shapes import NodeDetailShape
 from brain.console.api.pack_shapes import (
     RuleDetailShape,
     RuleListShape,
@@ -42,6 +44,7 @@ from brain.console.api.pack_shapes import (
     RunbookListShape,
     RunbooksQuery,
 )
+from brain.console.api.report_shapes import ReportQuery, ReportShape
 from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusShape
 from brain.console.api.verbs import CommandBody
 from brain.console_config import Role
@@ -57,12 +60,27 @@ STATUS = reads(
     query=Nothing,
 )
 NODES = reads("nodes", "/nodes", "The nodes and their newest heartbeats.", NodeListShape, query=NodesQuery)
+NODE = reads(
+    "node",
+    "/nodes/{name}",
+    "One node: what it is made of, how it stands, and what became of it and its cards.",
+    NodeDetailShape,
+    query=Nothing,
+    parts={"name": "Of a node that is, or was."},
+)
 FLEET = reads(
     "fleet",
     "/fleet",
     "The whole fleet in columns, for a map of it: now, or at a past time.",
     FleetShape,
     query=FleetQuery,
+)
+NEEDS = reads(
+    "needs",
+    "/needs",
+    "What needs a person now, what heals by itself, and what was healed.",
+    NeedsShape,
+    query=NeedsQuery,
 )
 INCIDENTS = reads(
     "incidents", "/incidents", "Incidents, newest first.", IncidentListShape, query=IncidentsQuery
@@ -113,6 +131,14 @@ RUNBOOK = reads(
     RunbookDetailShape,
     query=Nothing,
     parts={"name": "Of a runbook in force."},
+)
+REPORTS = reads(
+    "reports",
+    "/reports",
+    "What happened in a time: incidents by cause, how fast they were found, decided and healed, and what they cost.",
+    ReportShape,
+    query=ReportQuery,
+    media="text/csv",
 )
 WATCH = reads(
     "watch",
@@ -221,7 +247,9 @@ OPENAPI = reads(
 TABLE: tuple[Endpoint[Any, Any], ...] = (
     STATUS,
     NODES,
+    NODE,
     FLEET,
+    NEEDS,
     INCIDENTS,
     INCIDENT,
     EXPLAIN,
@@ -233,6 +261,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     RULE,
     RUNBOOKS,
     RUNBOOK,
+    REPORTS,
     WATCH,
     EVIDENCE,
     EVIDENCE_FILES,

@@ -103,6 +103,11 @@ def word(state: str, *, asks: bool) -> NodeWord:
     return NodeWord.HEALING if state == IncidentState.HEALING else NodeWord.SUSPECT
 
 
+def most_urgent(words: Iterable[NodeWord], otherwise: NodeWord) -> NodeWord:
+    """Returns the most urgent of some words; `otherwise`: where there is none."""
+    return min(words, key=_RANK.__getitem__, default=otherwise)
+
+
 def _of_nodes(
     incidents: Sequence[OpenIncident], pause: Pause
 ) -> tuple[Mapping[str, int], Mapping[str, NodeWord], frozenset[str]]:

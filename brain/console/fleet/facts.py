@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from brain.console.brain_view import BrainView
 from brain.core.pack.spec import Place
-from brain.core.state import IncidentState, RunState, State
+from brain.core.state import Incident, IncidentState, RunState, State
 
 OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 
@@ -76,16 +76,22 @@ def now(brain: BrainView) -> Facts:
 
 def _open(state: State) -> list[OpenIncident]:
     asking = {run.incident for run in state.runs.values() if run.state is RunState.APPROVAL}
-    return [
-        OpenIncident(
-            id=one.id,
-            severity=one.severity.value,
-            state=one.state.value,
-            cause=one.cause,
-            scope=one.scope,
-            nodes=(one.node,) if one.node else tuple(one.affected),
-            asks=one.id in asking,
-        )
-        for one in state.incidents.values()
-        if one.state not in OVER
-    ]
+    return [_plain(one, asks=one.id in asking) for one in state.incidents.values() if one.state not in OVER]
+
+
+def opened(incident: Incident, state: State) -> OpenIncident:
+    """Returns one incident that is open."""
+    runs = [state.runs[run] for run in incident.runs if run in state.runs]
+    return _plain(incident, asks=any(run.state is RunState.APPROVAL for run in runs))
+
+
+def _plain(one: Incident, *, asks: bool) -> OpenIncident:
+    return OpenIncident(
+        id=one.id,
+        severity=one.severity.value,
+        state=one.state.value,
+        cause=one.cause,
+        scope=one.scope,
+        nodes=(one.node,) if one.node else tuple(one.affected),
+        asks=asks,
+    )

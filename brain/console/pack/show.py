@@ -124,19 +124,32 @@ def _runbook(spec: Runbook, pack: Pack, figures: Figures, sources: Sources) -> d
     }
 
 
+def disrupts(rung: Rung, *, returning: bool = False) -> str:
+    """Returns what a rung disrupts, as the gates judge it (brain/core/healing/plans.py). `returning`: on the way back."""
+    spec = ACTIONS.get(rung.do)
+    if spec is None or rung.do == PAGE or (returning and spec.tests):
+        return Disrupts.NOTHING.value
+    worse = max(spec.disrupts, rung.disrupts, key=_WORSE.index) if rung.disrupts else spec.disrupts
+    return worse.value
+
+
+def repeat(rung: Rung) -> str:
+    """Returns a rung's repeat class; empty: its action is not known."""
+    spec = ACTIONS.get(rung.do)
+    found = rung.repeat or (spec.repeat if spec else None)
+    return found.value if found else ""
+
+
 def _rung(rung: Rung) -> LadderRungShape:
     spec = ACTIONS.get(rung.do)
-    own = spec.disrupts if spec and rung.do != PAGE else Disrupts.NOTHING
-    worse = max(own, rung.disrupts, key=_WORSE.index) if rung.disrupts else own
-    repeat = rung.repeat or (spec.repeat if spec else None)
     return LadderRungShape(
         name=rung.name,
         do=rung.do,
         means=spec.summary if spec else "",
         params=dict(rung.params),
         where=spec.where if spec else "brain",
-        disrupts=worse.value,
-        repeat=repeat.value if repeat else "",
+        disrupts=disrupts(rung),
+        repeat=repeat(rung),
         timeout_s=rung.timeout_s or (spec.timeout_s if spec else 0.0),
         retries=rung.retries,
         when=dict(rung.when),

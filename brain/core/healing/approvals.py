@@ -13,7 +13,7 @@ def give(ctx: Context, run: Run, who: str) -> Approval:
     run.approved = Approval(
         who=who,
         until=ctx.now + ctx.compiled.settings.approval_s,
-        what=_what(run),
+        what=what(run),
         symptoms=_symptoms(ctx, run),
         nodes=incident.nodes,
         severity=incident.severity,
@@ -43,7 +43,7 @@ def void(ctx: Context, run: Run) -> str:
     if given.ended:
         return given.ended
     incident = ctx.state.incidents[run.incident]
-    if given.what != _what(run):
+    if given.what != what(run):
         return "it was for another step"
     if ctx.now > given.until:
         return "its time is over"
@@ -80,7 +80,8 @@ def rung(run: Run) -> str:
     return rungs[run.rung].name if run.rung < len(rungs) else ""
 
 
-def _what(run: Run) -> str:
+def what(run: Run) -> str:
+    """What an approval would be for, exactly: rung, action, parameters and scope; empty: no rung is left."""
     rungs = plans.rungs(run)
     if run.rung >= len(rungs):
         return ""

@@ -1,0 +1,1 @@
+"""One node, for people who want to know all of it."""

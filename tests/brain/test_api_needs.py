@@ -1,0 +1,180 @@
+"""The page of whoever is on call: what needs them, in order, with what they may say about it."""
+
+import asyncio
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from brain.adapters.readmodel import ReadModel
+from brain.console.access.people import Grant, Person
+from brain.console.answers import encoded
+from brain.console.api.needs_shapes import NeedKind, NeedShape
+from brain.console.api.verbs import CommandBody
+from brain.console.needs import items, routes
+from brain.console.needs.verbs import Allowed
+from brain.console_config import Role
+from brain.core.pack.spec import Mode, Priority
+from brain.core.state import Hold, IncidentState, OwnedDrain
+from tests.brain.world import GPU, Story, pack
+
+
+def person(role: Role, *, how: str = "token t", scopes: tuple[str, ...] = ()) -> Person:
+    """Somebody with a role."""
+    return Person(name="ben", grants=(Grant(role=role, scopes=scopes),), how=how)
+
+
+def now(
+    story: Story, who: Person | None = None, chosen: tuple[str, ...] = ()
+) -> tuple[list[NeedShape], list[NeedShape]]:
+    """(what needs a person, what heals by itself)."""
+    allowed = Allowed(person=who or person(Role.ADMINISTRATOR), state=story.engine.state, chosen=chosen)
+    return asyncio.run(routes.now(allowed))
+
+
+def verbs(item: NeedShape) -> list[str]:
+    """Those of an item."""
+    return [one.verb for one in item.verbs]
+
+
+@pytest.fixture
+def asking() -> Story:
+    """A link that is down, and whose run asks for an approval."""
+    story = Story(pack(Mode.APPROVE))
+    story.event(10, "link.state", "link/eth0", up=False)
+    return story.run(20)
+
+
+def test_an_approval_says_exactly_what_is_approved(asking: Story) -> None:
+    """What is shown is what the log has when somebody says so; the verb's arguments are the whole command."""
+    (item,), _ = now(asking)
+    assert item.kinds == [NeedKind.APPROVAL, NeedKind.PAGE]
+    assert item.approval is not None
+    assert (item.approval.disrupts, item.approval.valid_s, item.approval.jobs) == ("node", 3600, None)
+    assert item.approval.what in item.text
+    said = item.verbs[0]
+    assert (said.verb, said.asks, said.two_persons) == ("approve", [], False)
+    asking.say(21, said.verb, **said.args)
+    asking.run(21)
+    (run,) = asking.engine.state.runs.values()
+    assert run.approved is not None
+    assert run.approved.what == item.approval.what
+    (page,), healing = now(asking)  # the run goes on; the page waits
+    assert (page.kinds, healing, "approve" in verbs(page)) == ([NeedKind.PAGE], [], False)
+
+
+@pytest.mark.parametrize(
+    ("who", "said"),
+    [
+        (person(Role.VIEWER), []),
+        (person(Role.ADMINISTRATOR, how=""), []),
+        (person(Role.OPERATOR), ["deny", "ack", "hold", "close"]),
+        (person(Role.APPROVER), ["approve", "deny", "ack", "hold", "close"]),
+        (person(Role.APPROVER, scopes=("node/n2",)), []),
+        (person(Role.APPROVER, scopes=("node/n1",)), ["approve", "deny", "ack", "hold", "close"]),
+    ],
+)
+def test_everybody_sees_what_they_may_say(asking: Story, who: Person, said: list[str]) -> None:
+    """By role and limits; whoever has shown no credential may say nothing. What is offered is a command that the API takes."""
+    (item,), _ = now(asking, who)
+    assert verbs(item) == said
+    for one in item.verbs:
+        args = one.args | dict.fromkeys(one.asks, "why")
+        CommandBody.model_validate_json(orjson.dumps({"verb": one.verb, "args": args}))
+
+
+def test_two_persons(asking: Story) -> None:
+    """Whoever says it first is told."""
+    (item,), _ = now(asking, chosen=("approve",))
+    assert [one.two_persons for one in item.verbs] == [True, False, False, False, False]
+
+
+def test_the_most_urgent_comes_first() -> None:
+    """By severity, then by why: an approval, no remedy, the breaker, a hold that ends, pages, drains. What ends by itself later
+    than in an hour is no news.
+    """
+    story = Story(pack(Mode.APPROVE))
+    story.event(10, "link.state", "link/eth0", "n2", up=False)
+    story.event(11, "gpu.xid", GPU, code=79)
+    story.event(12, "ib.sm_lid", "port/mlx5_0.1", "n3")
+    story.run(13)
+    state = story.engine.state
+    state.tripped = 12.0
+    for name, until in (("soon", 13 + 3599.0), ("later", 13 + 3601.0), ("open", 0.0)):
+        state.holds[name] = Hold(id=name, scope="rack/r1", who="ann and ben", why="x", since=1.0, until=until)
+    (gpu,) = story.incidents("gpu-lost")
+    state.drains["n1"] = {gpu.id: OwnedDrain(since=11.0)}
+    story.run(13.5)
+    people, healing = now(story)
+    assert [(one.severity.value, one.kinds[0].value, one.cause or one.id) for one in people] == [
+        ("P1", "no_remedy", "gpu-lost"),
+        ("P1", "breaker", "breaker"),
+        ("P2", "approval", "link-down"),
+        ("P3", "hold_ends", "soon"),
+    ]
+    assert people[0].kinds == [NeedKind.NO_REMEDY, NeedKind.PAGE, NeedKind.DRAINED]
+    assert (people[0].out_of_service, "return" in verbs(people[0])) == (["n1"], True)
+    assert "ann and ben hold rack/r1: x" in people[3].text
+    assert [one.cause for one in healing] == ["sm-moved"]
+    assert (healing[0].state, healing[0].until is None) == ("settling", False)
+    story.say(14, "ack", id=gpu.id)
+    story.run(14)
+    assert now(story)[0][0].kinds == [NeedKind.NO_REMEDY, NeedKind.DRAINED]
+    assert "ack" not in verbs(now(story)[0][0])
+
+
+def test_what_was_healed_says_by_what(tmp_path: Path) -> None:
+    """By the runbook whose run was verified; what went away otherwise has its reason. Newest first."""
+    story = Story()
+    story.event(10, "link.state", "link/eth0", up=False)
+    story.run(100)
+    story.event(110, "ib.sm_lid", "port/mlx5_0.1", "n3")
+    story.run(1000)
+    model = ReadModel(tmp_path / "history")
+    model.begin("log-1")
+    model.write(1, (), story.time.incidents.values(), story.time.runs.values())
+    found = routes.healed_since(model, 0.0, 10)
+    assert [(one.cause, one.runbook) for one in found] == [("sm-moved", ""), ("link-down", "bounce")]
+    assert "bounce has healed it" in found[1].text
+    assert [one.cause for one in routes.healed_since(model, 105.0, 10)] == ["sm-moved"]
+    assert len(routes.healed_since(model, 0.0, 1)) == 1
+
+
+def test_a_thousand_incidents_hold_nothing_up(asking: Story) -> None:
+    """The event loop's longest turn is far below 50 ms, and the page is made in less than half a second of one core."""
+    (one,) = asking.engine.state.incidents.values()
+    state = asking.engine.state
+    for number in range(1000):
+        state.incidents[f"inc-{number}"] = replace(
+            one,
+            id=f"inc-{number}",
+            severity=list(Priority)[number % 4],
+            state=(IncidentState.NEEDS_HUMAN, IncidentState.HEALING)[number % 2],
+        )
+
+    async def measured() -> tuple[float, list[NeedShape]]:
+        longest, ended = 0.0, False
+
+        async def beside() -> None:
+            nonlocal longest
+            while not ended:
+                began = time.thread_time()
+                await asyncio.sleep(0)
+                longest = max(longest, time.thread_time() - began)
+
+        task = asyncio.ensure_future(beside())
+        people, _ = await routes.now(Allowed(person=person(Role.APPROVER), state=state, chosen=()))
+        ended = True
+        await task
+        return longest, people
+
+    began = time.thread_time()
+    longest, people = min((asyncio.run(measured()) for _ in range(3)), key=lambda each: each[0])
+    whole = (time.thread_time() - began) / 3
+    size = sum(len(encoded(one)) for one in people[:200])
+    print(f"longest turn {longest * 1000:.1f} ms, {whole * 1000:.0f} ms in all, {size} bytes of 200 items")
+    assert longest <= 0.05
+    assert whole <= 0.5
+    assert items.order(people[0]) <= items.order(people[-1])
