@@ -1,0 +1,137 @@
+"""What holds for all pages: a brain that is gone is told and waited for, two browsers agree, foreign text is text, and axe-core
+finds nothing.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.e2e.up import Up, running
+from tests.web.kit import DESK, PHONE, WITHIN_MS, Look, chromium, look, token
+
+pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for all."""
+    with chromium() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """With an incident that waits for an approval."""
+    with running(tmp_path_factory.mktemp("frame") / "data") as one:
+        one.gpuward("mode", "*", "approve", "--nodes", "sim-*")
+        one.gpuward("drill", "gpu-needs-reset")
+        one.until(lambda: incident(one), "an incident is there")
+        yield one
+
+
+def incident(up: Up) -> str:
+    """The id of the incident of the drill."""
+    found = up.get("/api/v1/incidents")["incidents"]
+    return next((one["id"] for one in found if one["node"].startswith("sim")), "")
+
+
+def url(up: Up) -> str:
+    return f"http://127.0.0.1:{up.port}"
+
+
+def test_two_browsers_agree(up: Up, browser: Browser) -> None:
+    """What one person says stands on the other's screen without a reload."""
+    with look(browser, url(up), PHONE) as ann, look(browser, url(up), DESK, language="zh-CN") as ben:
+        ann.log_in(token(up))
+        ann.open(f"/incidents/{incident(up)}")
+        ben.open(f"/incidents/{incident(up)}")
+        expect(ben.page.locator("html")).to_have_attribute("lang", "zh-Hans")
+        ann.page.locator("button[data-verb=note]").tap()
+        ann.page.fill("dialog input[name=text]", "<img src=x onerror=alert(1)> the riser is loose")
+        ann.page.tap("dialog button[type=submit]")
+        line = ben.page.locator(".notes li", has_text="the riser is loose")
+        expect(line).to_contain_text("<img src=x", timeout=WITHIN_MS)
+        assert ben.page.locator(".notes img").count() == 0, "what people write is text"
+
+
+def test_who_has_not_logged_in_reads_and_is_offered_no_buttons(up: Up, browser: Browser) -> None:
+    """On loopback everybody on the machine reads; the words are for those who have logged in."""
+    with look(browser, url(up), PHONE) as one:
+        one.expected = ("401",)
+        page = one.open(f"/incidents/{incident(up)}")
+        assert page.locator("[data-verb]").count() == 0
+        page.click(".menu-button")
+        page.click(".menu a[href='/sign-in']")
+        one.ready()
+        page.fill("input[name=token]", "gw_wrong_token")
+        page.click("button[type=submit]")
+        expect(page.locator(".banner.bad")).to_contain_text("wrong")
+
+
+def test_the_link_of_the_command_line_logs_in(up: Up, browser: Browser) -> None:
+    """Once. Afterwards the link is worth nothing, and the code has left the address."""
+    link = up.gpuward("console").splitlines()[0]
+    with look(browser, url(up)) as one, look(browser, url(up)) as thief:
+        one.page.goto(link)
+        one.page.wait_for_url(url(up) + "/")
+        one.page.click(".menu-button")
+        expect(one.page.locator(".menu")).to_contain_text("administrator")
+        thief.expected = ("403",)
+        thief.page.goto(link)
+        expect(thief.page.locator(".banner.bad")).to_contain_text("used")
+        assert "#" not in thief.page.url
+
+
+def test_brain_and_broker_that_are_gone_are_told_and_waited_for(tmp_path: Path, browser: Browser) -> None:
+    """kill -9 of both while a page is open: it says since when, shows what it knew, and goes on by itself."""
+    data = tmp_path / "data"
+    with running(data) as up, look(browser, url(up)) as one:
+        one.expected = ("ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY_RESPONSE")
+        page = one.open("/")
+        broker = [int(line.split()[0]) for line in up.left() if "nats-server" in line]
+        assert broker
+        for pid in (*broker, up.pid("brain")):
+            os.kill(pid, signal.SIGKILL)
+        expect(page.locator(".banner.bad").first).to_be_visible(timeout=WITHIN_MS)
+        assert page.locator("main h2").count() >= 1, "what was known still stands there"
+        up.process.wait(60)
+        with again(data, up.port) as back:
+            expect(page.locator(".banner.bad")).to_have_count(0, timeout=WITHIN_MS)
+            back.gpuward("drill", "link-down")
+            expect(page.locator(".row", has_text="link-down").first).to_be_visible(timeout=WITHIN_MS)
+
+
+@contextlib.contextmanager
+def again(data: Path, port: int) -> Iterator[Up]:
+    """The same `gpuward up`, started anew."""
+    up = Up(data, port=port)
+    try:
+        yield up.ready()
+    finally:
+        up.end()
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing(up: Up, browser: Browser, language: str, theme: str) -> None:
+    """On every page, on a phone and at a desk; and nothing stands out to the right."""
+    for size in (PHONE, DESK):
+        with look(browser, url(up), size, language=language, theme=theme) as one:  # type: ignore[arg-type]
+            one.log_in(token(up))
+            for path in ("/", "/incidents", f"/incidents/{incident(up)}", "/sign-in"):
+                one.open(path)
+                assert one.violations() == [], (path, size)
+                assert one.page.evaluate("document.documentElement.scrollWidth") <= size[0], (path, size)
+            opened(one)
+
+
+def opened(one: Look) -> None:
+    """The menu and a question, too."""
+    one.open("/")
+    one.page.click(".menu-button")
+    assert one.violations() == []
