@@ -45,7 +45,7 @@ export function view(state) {
   return html`<h1>${t('nav-audit')}</h1>
     ${filters(state.at.query)}
     ${cursor ? html`<p><button @click=${() => ask({ cursor: '' })}>${t('newest')}</button></p>` : nothing}
-    ${state.own.fresh ? html`<p class="fresh" role="status"><button class="main" @click=${() => follow(state)}>↑ ${t('audit-fresh', { n: state.own.fresh })}</button></p>` : nothing}
+    <p class="fresh" role="status">${state.own.fresh ? html`<button class="main" @click=${() => follow(state)}>↑ ${t('audit-fresh', { n: state.own.fresh })}</button>` : nothing}</p>
     ${notes.length ? html`<ol class="audit">${repeat(notes, (one) => one.id, row)}</ol>` : html`<p class="nothing">${t('audit-none')}</p>`}
     ${next ? html`<p class="actions"><button @click=${() => older(next)}>${t('older')}</button></p>` : nothing}`
 }

@@ -63,3 +63,9 @@ export function fromLocal(value) {
   const ms = value ? new Date(value).getTime() : NaN
   return Number.isFinite(ms) ? String(ms / 1000) : ''
 }
+
+/** From when until when, in ms since 1970; the date once where both are of one day. */
+export function range(from, to) {
+  const shown = format({ year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' })
+  return shown.formatRange(from, to)
+}
