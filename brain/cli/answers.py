@@ -389,6 +389,7 @@ class ExplainedRunJson(TypedDict):
     approved_by: str
     steps: list[StepJson]
     plan: list[str]
+    approval: WantedApprovalJson | None
     would: list[WouldJson]
     gates: list[LineJson]
     approvals: list[LineJson]

@@ -4,6 +4,7 @@ import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { load, say } from '../app.js'
 import { post, Problem } from '../net.js'
 import { t, word } from '../words.js'
+import { exactly } from './approval.js'
 import { askFor } from './dialog.js'
 
 const RANK = ['viewer', 'operator', 'approver', 'administrator']
@@ -39,14 +40,30 @@ export async function give(verb, args) {
   }
 }
 
+/** A button for one of the verbs that the brain says this person may give ({verb, args, asks}); it asks first. */
+export function sayButton(state, one, { main = false, approval = null, hold = null } = {}) {
+  const { verb, args } = one
+  const ask = {
+    approve: () => askApprove(state, args, approval),
+    deny: () => askDeny(state, args.id),
+    ack: () => give('ack', args),
+    hold: () => askHold(state, args.scope),
+    close: () => askClose(state, args.id),
+    return: () => askReturn(state, args.node),
+    release: () => askRelease(state, hold ?? { id: args.scope }),
+    reset: () => askReset(state),
+  }[verb]
+  return ask ? verbButton(state, verb, t(`verb-${verb}`), ask, { main, bad: verb === 'deny' }) : nothing
+}
+
 /** Asks for an approval: what exactly would be done, and what it disrupts, stands in the question. */
-export function askApprove(state, run, what) {
-  askFor(state, {
-    title: t('approve-title'),
-    body: what,
-    action: t('verb-approve'),
-    then: () => give('approve', { id: run.id, rung: run.rungName }),
-  })
+export function askApprove(state, args, approval) {
+  askFor(state, { title: t('approve-title'), body: exactly(approval), action: t('verb-approve'), then: () => give('approve', args) })
+}
+
+/** Asks before the breaker is reset. */
+export function askReset(state) {
+  askFor(state, { title: t('reset-title'), body: html`<p>${t('reset-what')}</p>`, action: t('verb-reset'), bad: true, then: () => give('reset', {}) })
 }
 
 /** Asks for a reason, and says no. */
@@ -98,7 +115,7 @@ export function askReturn(state, node) {
 /** Ends a hold. */
 export function askRelease(state, hold) {
   askFor(state, {
-    title: t('release-title'), body: html`<p>${t('release-what', { scope: hold.scope, who: hold.who, why: hold.why })}</p>`,
+    title: t('release-title'), body: hold.scope ? html`<p>${t('release-what', { scope: hold.scope, who: hold.who, why: hold.why })}</p>` : nothing,
     action: t('verb-release'), then: () => give('release', { scope: hold.id }),
   })
 }
