@@ -1,5 +1,6 @@
 """Evidence bundles as a whole, for tests."""
 
+import asyncio
 import base64
 import hashlib
 
@@ -37,7 +38,10 @@ async def store(url: str, seed_file: str, cell: str, node: str, command: str, bo
         )
         parts = [Chunk(command=command, number=n, content=piece) for n, piece in enumerate(pieces)]
         for part in (begin, *parts):
-            answer = decode_part_answer(await into.take(client, node, encode_part(part)))
+            async with asyncio.timeout(60):
+                while not (said := await into.take(client, node, encode_part(part))):
+                    await asyncio.sleep(0.1)  # the bucket is not there yet: as a node does
+            answer = decode_part_answer(said)
             assert answer.word == KEPT, answer
     finally:
         await client.close()

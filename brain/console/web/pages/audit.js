@@ -57,13 +57,16 @@ function filters(given) {
         <option value="" ?selected=${!given.kind}>${t('any')}</option>
         ${kinds.map((one) => html`<option value=${one} ?selected=${one === given.kind}>${word('audit-kind', one.replace('.*', ''))}</option>`)}</select></label>
       ${field('who', t('audit-who'), given.who, 'ann')}
-      ${field('scope', t('scope'), given.scope, 'node/gpu-01*')}
-      ${field('incident', t('audit-incident'), given.incident, 'inc-…')}
-      ${field('run', t('audit-run'), given.run, 'inc-….r1')}
-      <label>${t('since')}<input type="datetime-local" name="since" .value=${toLocal(given.since)}></label>
-      <label>${t('audit-until')}<input type="datetime-local" name="until" .value=${toLocal(given.until)}></label>
       <button type="submit">${t('show')}</button>
       <a class="button" download href="/api/v1/notes.ndjson${query(asked({ query: given }))}">${t('audit-export')}</a>
+      <details class="audit-more" ?open=${Boolean(given.scope || given.incident || given.run || given.since || given.until)}>
+        <summary>${t('audit-more')}</summary><div class="filters">
+        ${field('scope', t('scope'), given.scope, 'node/gpu-01*')}
+        ${field('incident', t('audit-incident'), given.incident, 'inc-…')}
+        ${field('run', t('audit-run'), given.run, 'inc-….r1')}
+        <label>${t('since')}<input type="datetime-local" name="since" .value=${toLocal(given.since)}></label>
+        <label>${t('audit-until')}<input type="datetime-local" name="until" .value=${toLocal(given.until)}></label>
+      </div></details>
     </form>`
 }
 
