@@ -153,6 +153,7 @@ class NoteJson(TypedDict):
     run: str
     scope: str
     caused_by: str
+    who: str
     data: dict[str, Any]
     at: str | None
 
@@ -643,6 +644,22 @@ class ReportJson(TypedDict):
     nodes: list[NodeFiguresJson]
     jobs: list[JobFiguresJson]
     not_known: list[str]
+
+
+class PackedFileJson(TypedDict):
+    file: int
+    name: str
+    size: int
+    at: str | None
+    text: bool
+
+
+class EvidenceFilesJson(TypedDict):
+    bundle: str
+    size: int
+    files: list[PackedFileJson]
+    left_out: int
+    cut: str
 
 
 class GrantJson(TypedDict):

@@ -21,12 +21,14 @@ from brain.console.api.command_shapes import RefusedShape, SaidShape
 from brain.console.api.diagnosis_shapes import LARGEST_BODY, DiagnosisShape, WantedDiagnosis
 from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
 from brain.console.api.endpoint import Endpoint, reads, sends
+from brain.console.api.evidence_shapes import EvidenceFileQuery, EvidenceFilesShape
 from brain.console.api.fleet_shapes import FleetQuery, FleetShape
 from brain.console.api.incident_shapes import (
     IncidentListShape,
     IncidentShape,
     IncidentsQuery,
     NoteListShape,
+    NotesFileQuery,
     NotesQuery,
     RunListShape,
     RunShape,
@@ -48,7 +50,9 @@ from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusSha
 from brain.console.api.verbs import CommandBody
 from brain.console_config import Role
 
+NDJSON = "application/x-ndjson"
 _INCIDENT = {"id": "An incident, or the beginning of its id."}
+_BUNDLE = {"id": "A bundle (`<node>/<command>`), or an incident, run or step: its newest bundle."}
 STATUS = reads(
     "status",
     "/status",
@@ -88,6 +92,13 @@ NOTES = reads(
     "The audit: what was decided, done and said, newest first.",
     NoteListShape,
     query=NotesQuery,
+)
+NOTES_FILE = reads(
+    "notes_file",
+    "/notes.ndjson",
+    "The audit as a file: a note on each line, newest first.",
+    query=NotesFileQuery,
+    media=NDJSON,
 )
 INCIDENT = reads(
     "incident", "/incidents/{id}", "One incident.", IncidentShape, query=Nothing, parts=_INCIDENT
@@ -146,7 +157,25 @@ EVIDENCE = reads(
     query=Nothing,
     named=True,
     media="application/gzip",
-    parts={"id": "A bundle (`<node>/<command>`), or an incident, run or step: its newest bundle."},
+    parts=_BUNDLE,
+)
+EVIDENCE_FILES = reads(
+    "evidence_files",
+    "/evidence-files/{id:.+}",
+    "What is in an evidence bundle.",
+    EvidenceFilesShape,
+    query=Nothing,
+    named=True,
+    parts=_BUNDLE,
+)
+EVIDENCE_FILE = reads(
+    "evidence_file",
+    "/evidence-file/{id:.+}",
+    "One file of an evidence bundle, as its node has packed it.",
+    query=EvidenceFileQuery,
+    named=True,
+    media="application/octet-stream",
+    parts=_BUNDLE,
 )
 LOG = reads(
     "log",
@@ -235,6 +264,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     INCIDENT,
     EXPLAIN,
     NOTES,
+    NOTES_FILE,
     RUNS,
     RUN,
     RULES,
@@ -244,6 +274,8 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     REPORTS,
     WATCH,
     EVIDENCE,
+    EVIDENCE_FILES,
+    EVIDENCE_FILE,
     LOG,
     ME,
     TOKENS,
