@@ -749,6 +749,47 @@ class RefusedJson(TypedDict):
     notes: list[NoteJson]
 
 
+class ExplainedFaultJson(TypedDict):
+    cause: str
+    scope: str
+    shown: list[str]
+
+
+class DiagnosedJson(TypedDict):
+    id: str
+    state: str
+    cause: str
+    severity: str
+    scope: str
+    because: str
+    symptoms: list[str]
+    runs: list[str]
+    opened_at: float
+    sure: str
+    lasted_s: float
+    silent_s: float
+    booted: str
+    shown: list[str]
+    explains: int
+    explained: list[ExplainedFaultJson]
+    advice: dict[str, Any]
+    links: list[str]
+    runbook: str
+    plan: list[str]
+
+
+class DiagnosisJson(TypedDict):
+    ok: bool
+    incidents: list[DiagnosedJson]
+    lines: int
+    meaningful: int
+    unread: int
+    foreign: int
+    blind: dict[str, Any]
+    aside: dict[str, Any]
+    other: list[str]
+
+
 class DrillJson(TypedDict):
     name: str
     summary: str
@@ -775,3 +816,4 @@ class InjectedJson(TypedDict):
     breaks: bool
     ok: bool
     nodes: list[str]
+    at: str

@@ -12,6 +12,7 @@ from agent.contract.errors import ConfigError
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.console import (
+    diagnosis,
     drill,
     earlier_paths,
     evidence,
@@ -50,9 +51,8 @@ from brain.console.reading import Reading
 from brain.console.reports import routes as report_routes
 
 MAX_BODY = 65_536
-SESSION_S = (
-    8 * 3600.0
-)  # of a browser that has come in by a token; with an identity provider: console.oidc.session_s
+# Of a browser that has come in by a token; with an identity provider: console.oidc.session_s
+SESSION_S = 8 * 3600.0
 # Of a request's first line: all that the API's document allows in one query, each character as twelve (%F0%9F%98%8D).
 MAX_LINE = 65_536
 
@@ -99,6 +99,7 @@ class Console:
             *session_routes.routes(brain, self._door, self._sessions, self._links),
             *evidence.routes(self._bundles),
             *evidence_files.routes(self._bundles, self._unpacker),
+            *diagnosis.routes(brain, self._door),
             *health_routes.routes(brain),
             *log_routes.routes(brain),
             *join_routes.routes(

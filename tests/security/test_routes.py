@@ -53,10 +53,11 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("POST", "/api/v1/tokens/revoke"): (READ, {"ids": ["nothing"]}),
     ("POST", "/login/session"): (READ, {}),
     ("POST", "/login/link"): (READ, {}),
+    ("POST", "/api/v1/diagnose"): (READ, {"log": "[1.0] nothing"}),
     ("POST", "/api/v1/command"): (Role.OPERATOR, {"verb": "ack", "args": {"id": "inc-nothing"}}),
 }
-# They change nothing but the browser of whoever asks, who can do no more there (test_browser_sessions.py).
-OWN = ("/login/session", "/login/link")
+# They change nothing but the browser of whoever asks, who can do no more there (test_browser_sessions.py), or nothing at all.
+OWN = ("/login/session", "/login/link", "/api/v1/diagnose")
 # Everybody may use these, logged in or not. At a provider that does not answer nobody gets further; no login was begun here.
 OPEN = {
     ("GET", "/healthz"): 200, ("GET", "/readyz"): 200, ("GET", "/api/join"): 200, ("POST", "/api/join"): 400,

@@ -18,6 +18,7 @@ from brain.console.api.access_shapes import (
 from brain.console.api.base import Nothing
 from brain.console.api.chain_shapes import ChainShape
 from brain.console.api.command_shapes import RefusedShape, SaidShape
+from brain.console.api.diagnosis_shapes import LARGEST_BODY, DiagnosisShape, WantedDiagnosis
 from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
 from brain.console.api.endpoint import Endpoint, reads, sends
 from brain.console.api.evidence_shapes import EvidenceFileQuery, EvidenceFilesShape
@@ -220,6 +221,15 @@ COMMAND = sends(
     body=CommandBody,
     least=Role.OPERATOR,
 )
+DIAGNOSE = sends(
+    "diagnose",
+    "/diagnose",
+    "Says what a kernel log means, as `gpuward diagnose` does, by this brain's rules. Nothing of it is kept.",
+    {200: DiagnosisShape},
+    body=WantedDiagnosis,
+    least=Role.VIEWER,
+    largest=LARGEST_BODY,
+)
 DRILLS = reads(
     "drills",
     "/drill",
@@ -272,6 +282,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     MAKE_TOKEN,
     REVOKE_TOKENS,
     COMMAND,
+    DIAGNOSE,
     DRILLS,
     INJECT,
     OPENAPI,

@@ -6,11 +6,13 @@ import { post, Problem } from '../net.js'
 import { t, word } from '../words.js'
 import { exactly } from './approval.js'
 import { askFor } from './dialog.js'
+import { scopeMark } from './marks.js'
 
 const RANK = ['viewer', 'operator', 'approver', 'administrator']
 const LEAST = {
   hold: 'operator', release: 'operator', approve: 'approver', deny: 'operator', ack: 'operator', close: 'operator',
   return: 'operator', forget: 'operator', note: 'operator', start: 'approver', mode: 'administrator', reset: 'approver',
+  drill: 'operator', observe: 'operator', // who may stop things may also have them only planned
 }
 const HOURS = [['3600', 1], ['14400', 4], ['28800', 8], ['86400', 24]]
 
@@ -117,5 +119,38 @@ export function askRelease(state, hold) {
   askFor(state, {
     title: t('release-title'), body: hold.scope ? html`<p>${t('release-what', { scope: hold.scope, who: hold.who, why: hold.why })}</p>` : nothing,
     action: t('verb-release'), then: () => give('release', { scope: hold.id }),
+  })
+}
+
+/** Asks before a simulated machine breaks (or is repaired). `then(injected)`: the answer of the API. */
+export function askDrill(state, drill, node, then) {
+  askFor(state, {
+    title: t('drill-title', { name: drill.name }),
+    body: html`<p>${drill.summary}</p><p class="exact">${node ? scopeMark(`node/${node}`) : t(drill.affects === 'all' ? 'drill-on-all' : 'drill-on-first')}</p>
+      <p class="small">${t('drill-simulated')}</p>`,
+    action: t(drill.breaks ? 'verb-drill' : 'verb-repair'),
+    then: async () => {
+      try {
+        await then(await post('drill', { name: drill.name, node }))
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error
+        say(error.message || t('no-answer'), { bad: true })
+      }
+    },
+  })
+}
+
+/** Asks how far a runbook may go by itself, and where. `allowed`: the modes that whoever is there may set. */
+export function askMode(state, runbook, allowed) {
+  const upTo = ['observe', 'approve', 'auto'].indexOf(runbook.at_most)
+  const modes = allowed.filter((one, n) => n <= upTo)
+  askFor(state, {
+    title: t('mode-title', { name: runbook.name }), action: t('verb-mode'),
+    body: html`<p>${t('mode-what')}</p><ul class="plain small">${modes.map((one) => html`<li><b>${word('mode', one)}</b>: ${t(`mode-means-${one}`)}</li>`)}</ul>`,
+    fields: [
+      { name: 'mode', label: t('mode'), value: modes[0], options: modes.map((one) => [one, word('mode', one)]) },
+      { name: 'nodes', label: t('mode-nodes'), value: '*', needed: true },
+    ],
+    then: ({ mode, nodes }) => give('mode', { runbook: runbook.name, mode, nodes }),
   })
 }
