@@ -33,6 +33,7 @@ LASTING = (
     "keys_behind",
     "log_time",
     "archive_behind",
+    "history_unwritten",
 )
 _KEPT = {"cause", "text", "since", "took"}  # of an alert, on disk
 PageWhat = Literal["open", "repeat", "resolve"]

@@ -11,11 +11,14 @@ from brain.adapters.readmodel import ReadModel
 from brain.console.feed import Feed
 from brain.core.effects import Effect, Note, ShowIncident, ShowRun
 from brain.core.state import Incident, Run, State
+from brain.leader.brain_alerts import BrainAlerts
 
 _log = logging.getLogger(__name__)
 
 WRITE_AFTER_S = 0.02
 RETRY_S = 1.0  # pause after a failed write
+TELL_AFTER_S = 10.0
+UNWRITTEN = "history_unwritten"
 
 
 class HistoryLost(Exception):
@@ -29,7 +32,10 @@ class HistoryWriter:
     seen to be behind the snapshot and made from the log.
     """
 
-    def __init__(self, readmodel: ReadModel, feed: Feed) -> None:
+    def __init__(self, readmodel: ReadModel, feed: Feed, alerts: BrainAlerts | None = None) -> None:
+        """`alerts`: by which people hear that the disk takes nothing."""
+        self._alerts = alerts
+        self._refused_s: float | None = None  # since when the disk takes nothing
         self._readmodel = readmodel
         self._feed = feed
         self._listeners: list[Callable[[str], None]] = []
@@ -138,8 +144,9 @@ class HistoryWriter:
                 if is_damage(error):
                     self._lose(error)
                 else:
-                    _log.error("the read model cannot be written: %s", error)
+                    self._refuse(error)
                 return False
+            self._taken()
             self._written = self._handled
             for seq, note in notes:
                 self._feed.publish(note, seq)
@@ -149,6 +156,26 @@ class HistoryWriter:
         self._pending = _Pending()
         self._progress.set()
         return True
+
+    def _refuse(self, error: Exception) -> None:
+        """The disk takes nothing: said once, and paged when it lasts."""
+        now_s = time.monotonic()
+        if self._refused_s is None:
+            self._refused_s = now_s
+            _log.error("the read model cannot be written: %s", error)
+        if self._alerts is not None and now_s - self._refused_s >= TELL_AFTER_S:
+            self._alerts.open(
+                UNWRITTEN,
+                f"the history cannot be written ({error}): healing goes on, what people are shown is as it was before, and no "
+                "snapshot of the state is kept",
+            )
+
+    def _taken(self) -> None:
+        if self._refused_s is not None:
+            self._refused_s = None
+            _log.info("the read model is written again")
+        if self._alerts is not None:
+            self._alerts.clear(UNWRITTEN)
 
     def reconcile(self, state: State, why: str) -> None:
         """Closes the incidents and runs in the read model that the engine no longer has."""
