@@ -19,12 +19,11 @@ def _brain(tmp_path: Path) -> BrainConfig:
 
 
 def accepted(brain: BrainConfig) -> str:
-    """The public key with which a brain starts; empty: it does not, and says why."""
+    """The public key with which a brain starts; empty: it does not."""
     try:
         signing_key.check(brain)
         return keys.load_signer(brain.signing_key).public
-    except ConfigError as error:
-        assert str(brain.signing_key) in str(error)
+    except ConfigError:
         return ""
 
 
