@@ -151,7 +151,7 @@ async def run(
         )
 
         # The replica of the engine, and whether this brain may act.
-        history = HistoryWriter(readmodel, feed, alerts)
+        history = HistoryWriter(readmodel, feed, alerts.of("history_unwritten"))
         replica = Replica(
             actions=ACTIONS,
             snapshots=snapshots,

@@ -90,6 +90,10 @@ class BrainAlerts:
         self._notes.write(cause.replace("brain_", "brain."), text)
         self._background.start(self._tell(alert), cause)
 
+    def of(self, cause: str) -> Callable[[str], None]:
+        """What opens it with a text, and clears it with an empty one."""
+        return lambda text: self.open(cause, text) if text else self.clear(cause)
+
     def tell(self, cause: str, text: str) -> None:
         """Pages the people on call once: something has happened, and will not be over by itself."""
         self._notes.write(cause, text)

@@ -11,14 +11,12 @@ from brain.adapters.readmodel import ReadModel
 from brain.console.feed import Feed
 from brain.core.effects import Effect, Note, ShowIncident, ShowRun
 from brain.core.state import Incident, Run, State
-from brain.leader.brain_alerts import BrainAlerts
 
 _log = logging.getLogger(__name__)
 
 WRITE_AFTER_S = 0.02
 RETRY_S = 1.0  # pause after a failed write
 TELL_AFTER_S = 10.0
-UNWRITTEN = "history_unwritten"
 
 
 class HistoryLost(Exception):
@@ -32,9 +30,11 @@ class HistoryWriter:
     seen to be behind the snapshot and made from the log.
     """
 
-    def __init__(self, readmodel: ReadModel, feed: Feed, alerts: BrainAlerts | None = None) -> None:
-        """`alerts`: by which people hear that the disk takes nothing."""
-        self._alerts = alerts
+    def __init__(
+        self, readmodel: ReadModel, feed: Feed, tell: Callable[[str], object] = lambda _: None
+    ) -> None:
+        """`tell`: people hear why nothing is written, when that lasts; empty: it is written."""
+        self._tell = tell
         self._refused_s: float | None = None  # since when the disk takes nothing
         self._readmodel = readmodel
         self._feed = feed
@@ -163,9 +163,8 @@ class HistoryWriter:
         if self._refused_s is None:
             self._refused_s = now_s
             _log.error("the read model cannot be written: %s", error)
-        if self._alerts is not None and now_s - self._refused_s >= TELL_AFTER_S:
-            self._alerts.open(
-                UNWRITTEN,
+        if now_s - self._refused_s >= TELL_AFTER_S:
+            self._tell(
                 f"the history cannot be written ({error}): healing goes on, what people are shown is as it was before, and no "
                 "snapshot of the state is kept",
             )
@@ -174,8 +173,7 @@ class HistoryWriter:
         if self._refused_s is not None:
             self._refused_s = None
             _log.info("the read model is written again")
-        if self._alerts is not None:
-            self._alerts.clear(UNWRITTEN)
+        self._tell("")
 
     def reconcile(self, state: State, why: str) -> None:
         """Closes the incidents and runs in the read model that the engine no longer has."""
