@@ -20,7 +20,9 @@ COMMANDS: dict[str, Lazy] = {
     "incidents": lazy("brain.cli.queries:incidents", "Open incidents."),
     "nodes": lazy("brain.cli.queries:nodes", "The nodes and their newest heartbeats."),
     "fleet": lazy("brain.cli.fleet:fleet", "Many cells under one view: who leads, what is open."),
-    "explain": lazy("brain.cli.explain:explain", "The whole chain of one incident, back to the kernel line."),
+    "explain": lazy(
+        "brain.cli.explain:explain", "Whatever has an id: the whole chain, back to the kernel line."
+    ),
     "evidence": lazy("brain.cli.evidence:evidence", "Fetches the evidence bundle of an incident or step."),
     "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they happen."),
     "console": lazy(

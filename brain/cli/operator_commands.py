@@ -89,7 +89,9 @@ def _known(client: Client, id_: str) -> str:
     """Who had acknowledged an incident before, and when; empty: nobody, or it is no incident."""
     try:
         found: ChainJson = client.get("explain", id_)
-    except click.ClickException:  # an alert group
+    except click.ClickException:  # nobody knows it
+        return ""
+    if found["incident"] is None:  # an alert group
         return ""
     who = found["incident"]["pages"]["acked_by"]
     times = [note["at"] for note in found["notes"] if note["kind"] == "page.acked"]

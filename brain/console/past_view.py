@@ -58,3 +58,19 @@ class Past(Protocol):
     def closed_since(self, at: float, limit: int) -> list[dict[str, Any]]:
         """Returns the incidents that were closed after a time (seconds since 1970), newest first; none that others explain."""
         ...
+
+
+class Named(Protocol):
+    """What the console asks the read model about an id that is no incident's."""
+
+    def one_note(self, id_: str) -> dict[str, Any] | None:
+        """Returns one note."""
+        ...
+
+    def notes_of_hold(self, id_: str) -> list[dict[str, Any]]:
+        """Returns the notes by which a hold was set and has ended."""
+        ...
+
+    def incidents_of_event(self, id_: str) -> list[str]:
+        """Returns the ids of the incidents of which an event is evidence."""
+        ...
