@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import click
 
 from agent.contract.counted import counted
+from brain.cli import completing
 from brain.cli.answers import (
     ChainJson,
     ExplainedRunJson,
@@ -24,7 +25,7 @@ _MOST_NODES, _MOST_NOTES = 20, 40  # that are named; --json has all of them
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=completing.any_incident)
 @click.option("--notes", is_flag=True, help="Every audit line of it, too.")
 @as_json
 @for_client

@@ -55,6 +55,7 @@ COMMANDS: dict[str, Lazy] = {
     "cell": lazy("brain.cli.cell:cell", "Who belongs to a cell: its certificates, nodes and join tokens."),
     "doctor": lazy("brain.cli.doctor:doctor", "Looks over a whole installation, and says what to do."),
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
+    "completion": lazy("brain.cli.completion:completion", "What bash, zsh or fish needs to complete these."),
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }
 

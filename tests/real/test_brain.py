@@ -90,7 +90,10 @@ async def test_operator_commands_are_on_the_log_and_answered(tmp_path: Path) -> 
         (hold,) = (await whole.get("/api/v1/status"))["holds"]
         assert (hold["scope"], hold["who"]) == ("node/n1", "ann")
         assert "firmware" in (await cli(whole, "status")).output
-        for named in (hold["id"], (await whole.get("/api/v1/notes?kind=operator.hold"))["notes"][0]["caused_by"]):
+        for named in (
+            hold["id"],
+            (await whole.get("/api/v1/notes?kind=operator.hold"))["notes"][0]["caused_by"],
+        ):
             assert "ann holds node/n1: firmware" in (await cli(whole, "explain", named)).output
         assert (await cli(whole, "release", "node/n1")).exit_code == 0
         again = await cli(whole, "release", "node/n1")
