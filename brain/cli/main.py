@@ -18,6 +18,7 @@ COMMANDS: dict[str, Lazy] = {
     "run": lazy("brain.cli.run:run", "The brain service."),
     "status": lazy("brain.cli.queries:status", "The state of the brain, and the holds and modes in force."),
     "incidents": lazy("brain.cli.queries:incidents", "Open incidents."),
+    "runs": lazy("brain.cli.queries:runs", "Runs of runbooks: what is done, and what waits for a person."),
     "nodes": lazy("brain.cli.queries:nodes", "The nodes and their newest heartbeats."),
     "fleet": lazy("brain.cli.fleet:fleet", "Many cells under one view: who leads, what is open."),
     "explain": lazy(

@@ -72,6 +72,11 @@ async def test_a_fault_is_explained_back_to_the_kernel_line(tmp_path: Path) -> N
             json.loads((await cli(whole, "explain", incident["id"], "--json")).output)["incident"]["id"]
             == incident["id"]
         )
+        runs = await cli(whole, "runs", "--incident", incident["id"])
+        assert all(word in runs.output for word in (incident["runs"][0], "observed", "gpu/n1")), runs.output
+        (as_data,) = json.loads((await cli(whole, "runs", "--node", "n*", "--json")).output)
+        assert as_data["id"] == incident["runs"][0]
+        assert (await cli(whole, "runs", "--state", "approval")).output == "no runs\n"
         listed = await cli(whole, "incidents")
         assert incident["id"] in listed.output
         missing = await cli(whole, "explain", "inc-nonsense")
