@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from brain import renamed
-from brain.adapters.history_past import PastQueries
+from brain.adapters.history_past import OF_ONE, PastQueries
 from brain.core.state import IncidentState
 
 OVER = (IncidentState.CLOSED.value, IncidentState.EXPLAINED.value)
@@ -179,6 +179,8 @@ class HistoryQueries(PastQueries):
         ):  # fmt: skip
             if value:
                 wanted.add(f"{key} {how} ?", value)
+        if incident:
+            wanted.add(OF_ONE)
         if who:  # each of two persons
             wanted.add(
                 "' and ' || json_extract(CAST(data AS TEXT), '$.who') || ' and ' GLOB ?", f"* and {who} and *"
@@ -217,7 +219,7 @@ class HistoryQueries(PastQueries):
 
     def notes_of(self, incident: str, limit: int = 2000) -> list[dict[str, Any]]:
         """Returns the notes of an incident, in order."""
-        return self._notes("WHERE incident = ? ORDER BY n LIMIT ?", (incident, limit))
+        return self._notes(f"WHERE incident = ? AND {OF_ONE} ORDER BY n LIMIT ?", (incident, limit))
 
     def notes_caused_by(self, input_id: str, limit: int = 1000) -> list[dict[str, Any]]:
         """Returns the first notes that one input caused, in order."""
