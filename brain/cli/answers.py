@@ -177,6 +177,17 @@ class NodeDetailJson(TypedDict):
     not_known: list[str]
 
 
+class CardJson(TypedDict):
+    serial: str
+    node: str
+    component: str
+    there: bool
+    told: dict[str, Any]
+    places: list[PartPlaceJson]
+    incidents: list[IncidentBriefJson]
+    runs: list[RunBriefJson]
+
+
 class FleetCardsJson(TypedDict):
     node: list[int]
     card: list[str]
@@ -545,6 +556,7 @@ class RunbookEntryJson(TypedDict):
     source: str
     at_most: str
     rules: list[str]
+    starts_on: str
 
 
 class RunbookListJson(TypedDict):
@@ -592,6 +604,7 @@ class RunbookDetailJson(TypedDict):
     source: str
     at_most: str
     rules: list[str]
+    starts_on: str
     pack: str
     rungs: list[LadderRungJson]
     return_to_service: list[LadderRungJson]

@@ -115,7 +115,22 @@ def routes(brain: BrainView, reading: Reading, proposals: Proposals) -> list[Rou
 
         return await reading.answer(asked.http, work)
 
-    return [serve(table.STATUS, status), serve(table.NODES, nodes), serve(table.NODE, node)]
+    async def card(asked: Checked[Nothing, Nothing]) -> web.StreamResponse:
+        serial = asked.http.match_info["serial"]
+
+        def work(history: History) -> bytes:
+            if (found := show.card(serial, history)) is None:
+                raise web.HTTPNotFound(text=f"no card {clip(serial, 80)!r}")
+            return encoded(found)
+
+        return await reading.answer(asked.http, work)
+
+    return [
+        serve(table.STATUS, status),
+        serve(table.NODES, nodes),
+        serve(table.NODE, node),
+        serve(table.CARD, card),
+    ]
 
 
 def _node(name: str, node: Node | None, beat: NodeBeat | None, place: Place | None) -> NodeShape:

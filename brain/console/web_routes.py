@@ -3,35 +3,38 @@
 They are read once, at the start. A path of a page answers with the frame of all pages, which finds out what to show.
 """
 
+import gzip
 import hashlib
 import mimetypes
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import hdrs, web
 
 from brain.console.access.route import Handler, Route
+from brain.console.packing import PACKED_FROM, takes_gzip
 
-FOLDER = Path(__file__).parent / "web"
+FOLDER = Path(__file__).resolve().parent / "web"
 PREFIX = "/web/"
-# The pages, in aiohttp's form; each has a module in web/pages (web/router.js names the same paths)
-PAGES = (
-    "/",
-    "/sign-in",
-    "/incidents",
-    "/incidents/{id}",
-    "/fleet",
-    "/nodes/{name}",
-    "/cards/{serial}",
-    "/rules",
-    "/rules/{name}",
-    "/runbooks/{name}",
-    "/diagnose",
-    "/rehearse",
-    "/reports",
-    "/audit",
-    "/evidence/{id:.+}",
-)
+# The pages, in aiohttp's form, each with its module in web/pages (web/router.js names the same)
+PAGES = {
+    "/": "now",
+    "/sign-in": "sign_in",
+    "/incidents": "incidents",
+    "/incidents/{id}": "incident",
+    "/fleet": "fleet",
+    "/nodes/{name}": "node",
+    "/cards/{serial}": "card",
+    "/rules": "rules",
+    "/rules/{name}": "rule",
+    "/runbooks/{name}": "runbook",
+    "/diagnose": "diagnose",
+    "/rehearse": "rehearse",
+    "/reports": "reports",
+    "/audit": "audit",
+    "/evidence/{id:.+}": "evidence",
+}
 # Scripts and styles come from here only, and nothing in a page can make text into code: lit-html alone makes elements of its
 # templates (trusted types). Plots set single properties of style, which a policy does not count as inline style.
 POLICY = (
@@ -41,12 +44,15 @@ POLICY = (
 )
 WORDS = ".ftl"  # Project Fluent; a language's files are one catalogue
 LANGUAGES = ("en", "zh")
+_IMPORT = re.compile(r"^(?:import|export) [^'\n]*'(\.[^']+)'", re.MULTILINE)
 _TYPES = {".js": "text/javascript", ".webmanifest": "application/manifest+json"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     body: bytes
+    # The same with gzip; empty: it would be no shorter
+    packed: bytes
     type: str
     tag: str
 
@@ -61,10 +67,7 @@ def routes() -> list[Route]:
     for language in LANGUAGES:
         files = sorted((FOLDER / "words" / language).glob(f"*{WORDS}"))
         served[f"words/{language}{WORDS}"] = _file(b"\n".join(file.read_bytes() for file in files), WORDS)
-    frame = served["index.html"]
-
-    async def page(request: web.Request) -> web.Response:
-        return _answer(request, frame)
+    frames = {page: _file(frame_of(page).encode(), "index.html") for page in PAGES.values()}
 
     def one(found: _File) -> Handler:
         async def answer(request: web.Request) -> web.Response:
@@ -73,7 +76,10 @@ def routes() -> list[Route]:
         return answer
 
     return [
-        *(Route(method="GET", path=path, least=None, handler=page) for path in PAGES),
+        *(
+            Route(method="GET", path=path, least=None, handler=one(frames[page]))
+            for path, page in PAGES.items()
+        ),
         *(
             Route(method="GET", path=PREFIX + path, least=None, handler=one(found))
             for path, found in served.items()
@@ -81,22 +87,47 @@ def routes() -> list[Route]:
     ]
 
 
+def frame_of(page: str) -> str:
+    """Returns the frame of a page. It names all scripts that the page needs: a browser far away asks for them at once, not one
+    layer of imports after the other.
+    """
+    needed: dict[Path, None] = {}
+    ahead = [FOLDER / "app.js", FOLDER / "pages" / f"{page}.js"]
+    while ahead:
+        file = ahead.pop(0)
+        if file in needed or not file.is_file():
+            continue
+        needed[file] = None
+        ahead += [
+            (file.parent / name).resolve() for name in _IMPORT.findall(file.read_text(encoding="utf-8"))
+        ]
+    paths = (PREFIX + file.relative_to(FOLDER).as_posix() for file in needed)
+    links = "\n".join(f'<link rel="modulepreload" href="{path}">' for path in paths)
+    return (FOLDER / "index.html").read_text(encoding="utf-8").replace("</head>", f"{links}\n</head>")
+
+
 def _file(body: bytes, name: str) -> _File:
     kind = _TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "text/plain"
-    charset = "; charset=utf-8" if kind.startswith("text/") or kind.endswith(("json", "+xml")) else ""
-    return _File(body=body, type=kind + charset, tag=f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+    text = kind.startswith("text/") or kind.endswith(("json", "+xml"))
+    return _File(
+        body=body,
+        packed=gzip.compress(body, mtime=0) if text and len(body) >= PACKED_FROM else b"",
+        type=kind + ("; charset=utf-8" if text else ""),
+        # Weak: the bytes differ between packed and plain
+        tag=f'W/"{hashlib.sha256(body).hexdigest()[:32]}"',
+    )
 
 
 def _answer(request: web.Request, found: _File) -> web.Response:
     headers = {
         hdrs.CONTENT_TYPE: found.type,
         hdrs.ETAG: found.tag,
+        hdrs.VARY: hdrs.ACCEPT_ENCODING,
         hdrs.CACHE_CONTROL: "no-cache",  # kept, and asked for again: an upgrade is seen at once
         "Content-Security-Policy": POLICY,
     }
-    if request.headers.get(hdrs.IF_NONE_MATCH) == found.tag:
+    if found.tag in request.headers.get(hdrs.IF_NONE_MATCH, ""):
         return web.Response(status=304, headers=headers)
-    answer = web.Response(body=found.body, headers=headers)
-    if found.type.startswith(("text/", "image/svg")):
-        answer.enable_compression()
-    return answer
+    if found.packed and takes_gzip(request.headers.get(hdrs.ACCEPT_ENCODING, "")):
+        return web.Response(body=found.packed, headers=headers | {hdrs.CONTENT_ENCODING: "gzip"})
+    return web.Response(body=found.body, headers=headers)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tests.benchmarks import (
     cell,
+    console,
     engine,
     events,
     flood,
@@ -24,6 +25,7 @@ from tests.benchmarks.figures import Figure, machine, table
 
 SUITES: dict[str, Callable[[], list[Figure]]] = {
     "cell": cell.run,
+    "console": console.run,
     "engine": engine.run,
     "events": events.run,
     "flood": flood.run,

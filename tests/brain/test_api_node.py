@@ -111,6 +111,12 @@ def test_a_card_that_was_moved_takes_its_history_along(model: ReadModel) -> None
     (moved,) = known(story, model, "n2").cards
     assert [one.id for one in moved.incidents] == [old.id]
     assert [(place.node, place.component) for place in moved.places] == [("n2", OTHER), ("n1", GPU)]
+    card = show.card("S1", model)
+    assert card is not None
+    assert (card.node, card.component, card.there) == ("n2", OTHER, True)
+    assert [one.id for one in card.incidents] == [old.id]
+    assert {one.incident for one in card.runs} == {old.id}, "what was done about it goes with it as well"
+    assert show.card("S3", model) is None
     (present,) = known(story, model).cards
     assert (present.serial, [one.id for one in present.incidents]) == ("S2", [new.id])
     assert present.word == "needs_human"

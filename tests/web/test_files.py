@@ -100,6 +100,7 @@ def test_the_pages_of_the_router_are_those_of_the_server() -> None:
     assert [re.sub(r":(\w+)", r"{\1}", path) if "{" not in path else path for path in as_served] == list(
         PAGES
     )
+    assert list(paths.values()) == list(PAGES.values())
     for page in paths.values():
         assert (FOLDER / "pages" / f"{page}.js").is_file(), page
 
@@ -119,6 +120,23 @@ def test_nothing_in_our_scripts_makes_text_into_code() -> None:
             "unsafeSVG",
         ):
             assert word not in text, f"{file.name}: {word}"
+
+
+def test_a_page_s_frame_names_all_its_scripts() -> None:
+    """So that a browser far away asks for them at once; they are served, and the page's own is among them."""
+    served = {route.path for route in web_routes.routes()}
+    for page in PAGES.values():
+        named = re.findall(r'rel="modulepreload" href="([^"]+)"', web_routes.frame_of(page))
+        assert set(named) <= served
+        assert {"/web/app.js", "/web/vendor/lit-html/lit-html.js"} <= set(named)
+        assert len(set(named)) == len(named)
+        own = FOLDER / "pages" / f"{page}.js"
+        if own.is_file():
+            imports = re.findall(r"from '(\.[^']+)'", own.read_text(encoding="utf-8"))
+            whole = {
+                f"/web/{(own.parent / name).resolve().relative_to(FOLDER).as_posix()}" for name in imports
+            }
+            assert {f"/web/pages/{page}.js", *whole} <= set(named)
 
 
 def test_everything_is_served() -> None:

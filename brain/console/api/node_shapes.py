@@ -68,6 +68,23 @@ class PartShape(Shape):
     )
 
 
+class CardShape(Shape):
+    """A card by its serial number, wherever it was."""
+
+    serial: str
+    node: str = Field(description="The node that told of it last.")
+    component: str = Field(description="And where it was there.")
+    there: bool = Field(description="Has that node told of nothing else in its place since?")
+    told: dict[str, Any] = Field(
+        description="The fields of node.inventory.gpu or node.inventory.nic (reference.md)."
+    )
+    places: list[PartPlaceShape] = Field(description="Newest first.")
+    incidents: list[IncidentBriefShape] = Field(
+        description="What opened where it was while it was there, newest first, at most 50."
+    )
+    runs: list[RunBriefShape] = Field(description="What was done about these, newest first.")
+
+
 class InventoryShape(Shape):
     """What a node told of itself."""
 

@@ -114,6 +114,9 @@ class RunbookEntryShape(RanShape):
     source: str = Field(description="`<file>:<line>`; empty: the files have changed since.")
     at_most: str = Field(description="The loosest mode that anybody can give it.")
     rules: list[str] = Field(description="The rules that lead to it.")
+    starts_on: str = Field(
+        description="On what people may start it without a fault: `node` or `fabric`; empty: on nothing."
+    )
 
 
 class RunbookListShape(Shape):

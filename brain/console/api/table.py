@@ -36,7 +36,7 @@ from brain.console.api.incident_shapes import (
 )
 from brain.console.api.log_shapes import LogQuery, WatchQuery
 from brain.console.api.needs_shapes import NeedsQuery, NeedsShape
-from brain.console.api.node_shapes import NodeDetailShape
+from brain.console.api.node_shapes import CardShape, NodeDetailShape
 from brain.console.api.pack_shapes import (
     RuleDetailShape,
     RuleListShape,
@@ -68,6 +68,14 @@ NODE = reads(
     NodeDetailShape,
     query=Nothing,
     parts={"name": "Of a node that is, or was."},
+)
+CARD = reads(
+    "card",
+    "/cards/{serial}",
+    "One card by its serial number: where it was, its incidents, and what was done about them.",
+    CardShape,
+    query=Nothing,
+    parts={"serial": "Of a GPU its serial number, of a network card its GUID."},
 )
 FLEET = reads(
     "fleet",
@@ -260,6 +268,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     STATUS,
     NODES,
     NODE,
+    CARD,
     FLEET,
     NEEDS,
     INCIDENTS,

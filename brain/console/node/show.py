@@ -8,6 +8,7 @@ from agent.contract.components import NODE
 from brain.console import shapes
 from brain.console.api.fleet_shapes import NodeWord
 from brain.console.api.node_shapes import (
+    CardShape,
     IncidentBriefShape,
     InventoryShape,
     NodeDetailShape,
@@ -90,16 +91,42 @@ def _cards(
             seen=shapes.iso(one["seen"]),
             word=most_urgent(words, NodeWord.WELL),
             incidents=_of_part(history, name, scope, told, places, incidents),
-            places=[
-                PartPlaceShape(
-                    node=place["node"],
-                    component=place["component"],
-                    since=shapes.iso(place["since"]),
-                    seen=shapes.iso(place["seen"]),
-                )
-                for place in places
-            ],
+            places=[_place(place) for place in places],
         )
+
+
+def card(serial: str, history: History) -> CardShape | None:
+    """Returns a card, as the node tells that named it last; None: no node ever has."""
+    places = history.places_of(serial)
+    if not places:
+        return None
+    name, component = places[0]["node"], places[0]["component"]
+    told = history.parts_of(name)
+    newest = next((one["serial"] for one in told if one["component"] == component), "")
+    incidents = history.incidents_of(name, _LOOKED_AT)
+    found = _of_part(history, name, _scope(name, component), told, places, incidents)
+    ids = {one.id for one in found}
+    nodes = list(dict.fromkeys(place["node"] for place in places))[: _ELSEWHERE + 1]
+    runs = [run for node in nodes for run in history.runs_on(node, PAST) if run["incident"] in ids]
+    return CardShape(
+        serial=serial,
+        node=name,
+        component=component,
+        there=newest == serial,
+        told=places[0]["data"],
+        places=[_place(place) for place in places],
+        incidents=found,
+        runs=[_run(one) for one in sorted(runs, key=lambda one: (-one["started_at"], one["id"]))],
+    )
+
+
+def _place(place: Json) -> PartPlaceShape:
+    return PartPlaceShape(
+        node=place["node"],
+        component=place["component"],
+        since=shapes.iso(place["since"]),
+        seen=shapes.iso(place["seen"]),
+    )
 
 
 def _of_part(

@@ -116,6 +116,7 @@ def _runbook(spec: Runbook, pack: Pack, figures: Figures, sources: Sources) -> d
         "source": sources.get(("runbooks", spec.name), ""),
         "at_most": spec.at_most.value,
         "rules": [one.name for one in pack.rules if one.runbook == spec.name],
+        "starts_on": spec.scope if spec.request else "",
         "runs": sum(own.states.values()),
         "under_way": sum(own.states.values()) - sum(ended.values()),
         **ended,

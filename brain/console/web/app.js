@@ -8,7 +8,7 @@ import { onLinks, route } from './router.js'
 import * as words from './words.js'
 
 const REFRESH_MS = 15_000 // what no note tells: ages, and what is due soon
-const SOON_MS = 400 // notes that come together are one reading
+const SOON_MS = 400 // notes that come together are one reading; a page that is costly to read says so (`soonMs`)
 const THEME = 'gpuward-theme'
 
 /** All that is shown comes from here; whoever changes it calls `draw`. */
@@ -30,13 +30,14 @@ export const state = {
 
 const root = document.getElementById('app')
 let drawing = false
+let ready = false // are the words there?
 let reading = null
 let again = 0
 let stopWatching = null
 
 /** Draws in the next frame. */
 export function draw() {
-  if (drawing) return
+  if (drawing || !ready) return
   drawing = true
   requestAnimationFrame(() => {
     drawing = false
@@ -102,9 +103,8 @@ export function say(text, { bad = false } = {}) {
 export async function identify() {
   forget()
   try {
-    state.me = await get('me')
-    state.status = await get('status')
-    state.since = Date.now()
+    const [me, status] = await Promise.all([get('me'), get('status')])
+    Object.assign(state, { me, status, since: Date.now() })
   } catch (error) {
     state.me = null
     await failed(error)
@@ -162,12 +162,13 @@ function note(one) {
   state.page?.noted?.(one, state)
   if (!state.page?.concerns?.(one, state)) return
   if (again) return
+  const soon = state.page.soonMs ?? SOON_MS
   const waited = Date.now() - (state.own.readAt ?? 0)
   again = setTimeout(() => {
     again = 0
     state.own.readAt = Date.now()
     load({ quiet: true })
-  }, waited > SOON_MS ? 0 : SOON_MS)
+  }, waited > soon ? 0 : soon - waited)
 }
 
 function heard(connected) {
@@ -190,6 +191,7 @@ async function refresh() {
 
 async function begin() {
   dress()
+  const known = identify() // while the words come
   await words.begin()
   onLinks((url) => go(url))
   addEventListener('popstate', show)
@@ -203,8 +205,9 @@ async function begin() {
     }
   })
   setInterval(refresh, REFRESH_MS)
-  await identify()
+  await known
   root.replaceChildren()
+  ready = true
   await show()
 }
 

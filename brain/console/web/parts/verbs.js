@@ -2,7 +2,7 @@
 
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { load, say } from '../app.js'
-import { post, Problem } from '../net.js'
+import { get, post, Problem } from '../net.js'
 import { t, word } from '../words.js'
 import { exactly } from './approval.js'
 import { askFor } from './dialog.js'
@@ -119,6 +119,40 @@ export function askRelease(state, hold) {
   askFor(state, {
     title: t('release-title'), body: hold.scope ? html`<p>${t('release-what', { scope: hold.scope, who: hold.who, why: hold.why })}</p>` : nothing,
     action: t('verb-release'), then: () => give('release', { scope: hold.id }),
+  })
+}
+
+/** Asks which of those runbooks that people may start, and starts it on a node: gates and approvals count as ever. */
+export async function askStart(state, node) {
+  let found
+  try {
+    found = (await get('runbooks')).runbooks.filter((one) => one.starts_on === 'node')
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    say(error.message || t('no-answer'), { bad: true })
+    return
+  }
+  if (!found.length) {
+    say(t('start-none'), { bad: true })
+    return
+  }
+  askFor(state, {
+    title: t('start-title', { node }),
+    body: html`<p>${t('start-what')}</p><ul class="plain small">${found.map((one) => html`<li><strong>${one.name}</strong>: ${one.summary}</li>`)}</ul>`,
+    action: t('verb-start'),
+    fields: [
+      { name: 'runbook', label: t('runbook'), value: found[0].name, options: found.map((one) => [one.name, one.name]) },
+      { name: 'why', label: t('why') },
+    ],
+    then: ({ runbook, why }) => give('start', { runbook, node, why }),
+  })
+}
+
+/** Asks before a node that is gone for good is forgotten. */
+export function askForget(state, node) {
+  askFor(state, {
+    title: t('forget-title', { node }), body: html`<p>${t('forget-what')}</p>`, action: t('verb-forget'), bad: true,
+    fields: [{ name: 'why', label: t('why') }], then: ({ why }) => give('forget', { node, why }),
   })
 }
 
