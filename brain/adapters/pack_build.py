@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from brain.core.pack.spec import Pack, Settings
 from brain.core.rehearsal import proof
 
 _PR_SET_PDEATHSIG = 1
-_NICE = 5  # events go first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +95,6 @@ def answered(answer: bytes) -> Build:
 def main() -> None:
     """Answers one question."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # whoever asked is gone: nobody needs it
-    with suppress(OSError):  # a unit may forbid it
-        os.nice(_NICE)
     gc.disable()  # it ends before there is anything worth collecting
     with os.fdopen(os.dup(1), "wb") as answer:
         os.dup2(2, 1)  # whatever a library prints is no part of the answer

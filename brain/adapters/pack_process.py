@@ -12,7 +12,9 @@ from brain.adapters import pack_build
 from brain.adapters.pack_build import Build, Wanted
 
 LIMIT_S = 60.0  # the shipped rules take one second
-_COMMAND = (sys.executable, "-P", "-m", pack_build.__name__)
+# As this process was started: a package's brain believes no variable of its environment, and never the present folder.
+_FLAGS = ("-I" if sys.flags.isolated else "-P", *(["-B"] if sys.flags.dont_write_bytecode else []))
+_COMMAND = (sys.executable, *_FLAGS, "-m", pack_build.__name__)
 _log = logging.getLogger(__name__)
 
 

@@ -97,9 +97,9 @@ class Console:
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),
             *self._login(),
             *session_routes.routes(brain, self._door, self._sessions, self._links),
+            *diagnosis.routes(brain, self._door),
             *evidence.routes(self._bundles),
             *evidence_files.routes(self._bundles, self._unpacker),
-            *diagnosis.routes(brain, self._door),
             *health_routes.routes(brain),
             *log_routes.routes(brain),
             *join_routes.routes(

@@ -158,6 +158,7 @@ def test_a_mode_is_set_with_a_question(up: Up, browser: Browser) -> None:
         one.log_in(token(up))
         page = one.open("/runbooks/link-bounce")
         page.click("[data-verb=mode]")
+        page.wait_for_selector("dialog[open]")
         assert page.locator("dialog select[name=mode] option").count() == 3
         page.select_option("dialog select[name=mode]", "approve")
         page.fill("dialog input[name=nodes]", "sim-02")
@@ -168,6 +169,7 @@ def test_a_mode_is_set_with_a_question(up: Up, browser: Browser) -> None:
         assert me["who"] in page.inner_text(".modes li:first-child")
         page = one.open("/runbooks/gpu-stuck-job")
         page.click("[data-verb=mode]")
+        page.wait_for_selector("dialog[open]")
         offered = page.locator("dialog select[name=mode] option").all_inner_texts()
         assert offered == ["observe", "approve"]
 

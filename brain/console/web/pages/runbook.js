@@ -37,7 +37,7 @@ export function view(state) {
     ${modes(state, runbook)}
     <section class="card"><h2>${t('runbook-ladder')}</h2>
       ${stairs(rungs)}
-      <p class="small stair-key">${['nothing', 'job', 'node', 'fabric'].map((one) => html`<span class="key ${one}">${word('disrupts', one)}</span>`)}<span>✓ ${t('stairs-verified')}</span></p>
+      <p class="small stair-key">${['nothing', 'job', 'node', 'fabric'].map((one) => html`<span class="key ${one}">${word('rung-disrupts', one)}</span>`)}<span>✓ ${t('stairs-verified')}</span></p>
       ${rungList(rungs)}
       <p class="small">${runbook.tries ? t('runbook-tries', { n: runbook.tries, span: span(runbook.tries_within_s) }) : nothing}
         ${runbook.last_resort ? html`${t('runbook-last-resort')} <a href="/runbooks/${encodeURIComponent(runbook.last_resort)}">${runbook.last_resort}</a>` : nothing}</p>

@@ -14,7 +14,7 @@ export function stairs(rungs, prefix = 'rung') {
   return html`<ol class="stairs" aria-label=${t('stairs')}>${rungs.map((one, n) => html`<li>
     <a href="#${prefix}-${n + 1}" @click=${(event) => jump(event, `${prefix}-${n + 1}`)} class="stair ${level(one)}">
       <span class="stair-block" aria-hidden="true">${one.verify ? '✓' : ''}</span>
-      <span class="stair-name">${one.name}</span><span class="hidden">${word('disrupts', one.disrupts)}</span></a></li>`)}</ol>`
+      <span class="stair-name">${one.name}</span><span class="hidden">${word('rung-disrupts', one.disrupts)}</span></a></li>`)}</ol>`
 }
 
 /** All rungs in full. */
@@ -28,7 +28,7 @@ function rung(one, n, rungs, prefix, back) {
   const refused = one.on_refusal === 'next' && last ? 'end' : one.on_refusal
   return html`<li class="flight ${level(one)}" id="${prefix}-${n + 1}" tabindex="-1">
     <h3><span class="flight-number" aria-hidden="true">${n + 1}</span> ${one.name} <code>${one.do}</code></h3>
-    <p class="disrupts"><span aria-hidden="true">${SHAPES[level(one)]}</span> ${word('disrupts', one.disrupts)}</p>
+    <p class="disrupts"><span aria-hidden="true">${SHAPES[level(one)]}</span> ${word('rung-disrupts', one.disrupts)}</p>
     ${one.means ? html`<p lang="en">${one.means}</p>` : one.do === 'page' ? html`<p>${t('rung-page')}</p>` : nothing}
     <p>${paramsLine(one.params)}</p>
     ${Object.keys(one.when).length ? html`<div class="only"><b>${t('rung-only-if')}</b> ${conditionList(one.when)}</div>` : nothing}
