@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick nightly lint hooks attacks bench compare chaos fuzz mutants stories docs site dashboards safety packages images dist bundle audit lock clean
+.PHONY: help setup up test quick nightly lint hooks attacks bench compare chaos fuzz mutants stories docs screenshots site dashboards safety packages images dist bundle audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -71,6 +71,9 @@ chaos: setup     ## a cell of real processes is killed, stopped, cut off, filled
 
 docs: setup      ## regenerates docs/reference.md, docs/api.md, docs/actions.md, deploy/agent.toml and brain/cli/answers.py
 	@$(BIN)/python -m docs.generate
+
+screenshots: setup ## the pictures of docs/images, from a real console (needs chromium)
+	@$(BIN)/python -m tests.web.screenshots
 
 site: setup      ## the manual, build/site: strict, its links checked (installs mkdocs-material)
 	@deploy/dev/site.sh

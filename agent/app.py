@@ -34,6 +34,7 @@ from agent.look import Looker
 from agent.metrics_file import AgentView, keep_writing
 from agent.nvml import bus
 from agent.nvml.pause import NvmlPause
+from agent.remembered.afterwards import Afterwards
 from agent.remembered.last_known import LastKnown
 from agent.remembered.lost_gpus import LostGpus
 from agent.remembered.trusted import of_config
@@ -48,6 +49,7 @@ from agent.sources.base import Source, SourceSetup
 from agent.sources.kmsg import KmsgSource
 from agent.supervisor import Feeder, Kept, keep_going
 from agent.uplink.connection import node_connection
+from agent.uplink.hearing import Hearing
 from agent.uplink.heartbeat import Heartbeat
 from agent.uplink.publisher import Publisher
 from agent.uplink.spool import Spool
@@ -101,10 +103,16 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         undo.callback(known.save)
         collectors = collectors_for(host, config, lost_before=lost.addresses, known=known)
 
-        def remember(unsent_events: Sequence[UnsentEvent]) -> None:
+        def write_down(unsent_events: Sequence[UnsentEvent]) -> None:
             lost.note(unsent_events)
             known.note(unsent_events)
+
+        afterwards = Afterwards(write_down)
+        undo.callback(afterwards.now)
+
+        def remember(unsent_events: Sequence[UnsentEvent]) -> None:
             conditions.note(unsent_events)
+            afterwards.note(unsent_events)
 
         feeder = Feeder(host, collectors, spool, on_stored=remember)
         undo.callback(feeder.save_checkpoints)
@@ -122,7 +130,8 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             jwt_file=config.nats_jwt_file,
             ca=lambda: trusted.ca,
         )
-        publisher = Publisher(spool, config.cell, config.node, connection.elsewhere)
+        hearing = Hearing(connection.elsewhere)
+        publisher = Publisher(spool, config.cell, config.node, connection.elsewhere, hearing.heard)
         pause = NvmlPause()
         looker = Looker(host, feeder)
         heartbeat = Heartbeat(
@@ -134,6 +143,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             version=__version__,
             interval_s=config.beat_interval_s,
             trusts=lambda: trusted.serial,
+            asks=hearing.asks,
         )
         journal = Journal(config.data_dir / "journal.jsonl")
         upload = EvidenceUpload(journal, config.data_dir / "evidence", config.cell, config.node)

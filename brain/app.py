@@ -30,6 +30,7 @@ from brain.adapters.nats_server import NatsServer
 from brain.adapters.node_requests import NodeRequests
 from brain.adapters.nodes import Nodes
 from brain.adapters.outbox import Outbox
+from brain.adapters.pack_process import PackProcess
 from brain.adapters.packwatch import PackWatch
 from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel
@@ -43,7 +44,6 @@ from brain.console.reading import Rests
 from brain.console.server import Console
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.rulebook import MATCHER
-from brain.core.rehearsal import proof
 from brain.leader.alert_refresh import AlertRefresh
 from brain.leader.archiver import Archiver
 from brain.leader.awaited_commands import AwaitedCommands
@@ -106,8 +106,9 @@ async def run(
     ConfigError: the operator must change something before it can start.
     """
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(exclusive(config.data_dir))
         name = config.brain or subjects.node_name(socket.gethostname())
+        instance = f"{name}:{os.getpid()}:{time.time_ns()}"
+        before = stack.enter_context(exclusive(config.data_dir, instance))
         background = Tasks()
 
         # NATS, and what is kept on disk.
@@ -161,8 +162,7 @@ async def run(
             had_nodes=CellRegistry(config.registry_file).had_nodes,
         )
         stack.callback(replica.close)
-        instance = f"{name}:{os.getpid()}:{time.time_ns()}"
-        lease = Lease(config.cell, instance, config.lease_ttl_s, replicas=config.nats.replicas)
+        lease = Lease(config.cell, instance, config.lease_ttl_s, before=before, replicas=config.nats.replicas)
         leadership = Leadership(lease, replica)
         competition = LeaseCompetition(brain=name, lease=lease, replica=replica, writer=writer)
 
@@ -229,7 +229,7 @@ async def run(
             log_now=clock.now,
             shut_out=revoked.shut_out,
         )
-        watch = PackWatch(config, partial(proof.failures, actions=ACTIONS))
+        watch = PackWatch(config, PackProcess().build)
         packs = PackUpdates(
             watch=watch, replica=replica, leadership=leadership, writer=writer, notes=notes, alerts=alerts
         )

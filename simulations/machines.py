@@ -198,7 +198,8 @@ class Machine:
         state = self.state
         state.unreachable_until, state.drain_reason = 0.0, ""
         for link in state.links.values():
-            link.cut = False
+            # a new cable; the carrier comes, and is told, when the interface is taken up
+            link.stuck, link.cut = link.stuck or link.cut, False
         for port in state.ports.values():
             port.cut = False
         fix = ch.FixApplied(fix=Fix.REPAIR, component="node")

@@ -1,7 +1,7 @@
 """What the brain tells a node about its events: which of them are on the log, and where.
 
 `[["<event id>", <place>], ...]` as JSON. The place is the event's position on the log; 0: the brain has taken the event
-and leaves it out (the node says too much, see brain/leader/quotas.py).
+and leaves it out (the node says too much, see brain/leader/quotas.py). An empty list answers a beat that asks.
 """
 
 from collections.abc import Sequence

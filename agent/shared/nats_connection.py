@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 import nats
 from nats.aio.client import Client
 
-from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from agent.shared import reasons
+from agent.shared.nats_client import NatsClient
 from agent.shared.rhythm import until_next
 from agent.shared.tasks import end
 
@@ -37,7 +37,6 @@ STEADY_S = 2.0  # a session that lasted as long was a good one: the pauses begin
 
 # What nats-py can raise when the connection is lost or the server is not ready yet. JetStream's errors are among them.
 LOST = (nats.errors.Error, OSError, asyncio.TimeoutError)
-_WITH_ID = f"NATS/1.0\r\n{subjects.HEADER_ID}:".encode()
 _MOST_TOLD = 20  # different errors of one outage
 
 
@@ -172,7 +171,7 @@ class NatsConnection:
         self._order = [*order[1:], order[0]]  # one that hangs does not cost the next attempt its time, too
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
-                client = _Client()
+                client = NatsClient()
                 await client.connect(
                     order,
                     dont_randomize=True,
@@ -258,25 +257,6 @@ class NatsConnection:
             self._told.add(error)
             self._announced = False
             _log.warning("NATS %s: %s", ",".join(map(_shown, self._servers)), error)
-
-
-class _Client(Client):
-    """nats-py's, which stops reading at headers that it cannot decode. A server passes on whatever bytes a publisher gives as
-    headers: one node's message would end the connection of the brain that leads, and again that of the next one.
-
-    To take headers apart is a quarter of what a message of the log costs here. Those that begin with a message id were for the
-    server, which has compared it: nobody asks for them on this side.
-    """
-
-    async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
-        """None also for those that nobody can read, or asks for."""
-        if headers is None or headers.startswith(_WITH_ID):
-            return None
-        try:
-            return await super()._process_headers(headers)
-        except (IndexError, ValueError):  # where they end too soon, and of bytes that are no text
-            _log.debug("a message has headers that cannot be read: %r", (headers or b"")[:80])
-            return None
 
 
 class TlsContexts:

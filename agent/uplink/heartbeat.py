@@ -29,8 +29,11 @@ class Heartbeat:
         version: str,
         interval_s: float,
         trusts: Callable[[], int] = lambda: 0,
+        asks: Callable[[bool], bool] = lambda _: False,
     ) -> None:
-        """`trusts`: the newest announcement of keys that counts here."""
+        """`trusts`: the newest announcement of keys that counts here. `asks`: called before each beat, with whether events wait;
+        does it ask for an answer?
+        """
         self._host = host
         self._spool = spool
         self._subject = subjects.offer(cell, node, subjects.BEAT)
@@ -39,6 +42,7 @@ class Heartbeat:
         self._version = version
         self._interval_s = interval_s
         self._trusts = trusts
+        self._asks = asks
         self._boot = host.boot_id()
 
     async def serve(self, client: "Client") -> None:
@@ -54,6 +58,7 @@ class Heartbeat:
                 dropped=self._spool.dropped,
                 trust=self._trusts(),
                 wall_s=round(self._host.wall().timestamp(), 3),
+                asks=self._asks(self._spool.spooled > 0),
             )
             await client.publish(self._subject, orjson.dumps(encode_beat(beat)))
             await pause(self._interval_s)

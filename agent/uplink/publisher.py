@@ -34,10 +34,18 @@ class Publisher:
     """Sends one spool to one cell's brain; `serve` for each connection."""
 
     def __init__(
-        self, spool: Spool, cell: str, node: str, elsewhere: Callable[[], object] = lambda: None
+        self,
+        spool: Spool,
+        cell: str,
+        node: str,
+        elsewhere: Callable[[], object] = lambda: None,
+        heard: Callable[[bool], object] = lambda _: None,
     ) -> None:
-        """`elsewhere`: goes to another server; called when nothing is acknowledged for long."""
+        """`elsewhere`: goes to another server; called when nothing is acknowledged for long. `heard`: the brain has acknowledged
+        events, or (True) has answered a beat.
+        """
         self._elsewhere = elsewhere
+        self._heard = heard
         self._late = 0  # how often nothing was acknowledged in time, one time after the other
         self._spool = spool
         self._offer = subjects.offer(cell, node, subjects.EVENT)
@@ -48,7 +56,7 @@ class Publisher:
 
     async def serve(self, client: "Client") -> None:
         """Publishes until cancelled; raises nats errors when the connection is lost."""
-        flight = _Flight(self._wake)
+        flight = _Flight(self._wake, self._heard)
         await client.subscribe(self._acknowledgement, cb=flight.on_acknowledgement)
         while True:
             self._wake.clear()
@@ -109,7 +117,7 @@ class Publisher:
 class _Flight:
     """What was sent on one connection, and how far."""
 
-    def __init__(self, wake: asyncio.Event) -> None:
+    def __init__(self, wake: asyncio.Event, heard: Callable[[bool], object]) -> None:
         # How many may be in flight: one until a brain is known to take them.
         self.window = 1
         # The highest number that was sent.
@@ -121,6 +129,7 @@ class _Flight:
         # Event id → number, of those that wait.
         self._numbers: dict[str, int] = {}
         self._wake = wake
+        self._heard = heard
 
     def sent(self, seq: int, event_id: str, now_s: float) -> None:
         """An event is on its way."""
@@ -128,12 +137,15 @@ class _Flight:
         self._numbers[event_id] = seq
 
     async def on_acknowledgement(self, message: "Msg") -> None:
-        """The brain has stored events."""
+        """The brain has stored events, or answers a beat."""
         try:
             entries = decode_acknowledgement(orjson.loads(message.data))
         except (ValueError, ContractError) as error:
             _log.warning("an acknowledgement that cannot be read: %s", error)
             return
+        self._heard(not entries)
+        if not entries:
+            return  # nobody needs to wake
         for event_id, place in entries:
             seq = self._numbers.pop(event_id, None)
             if seq is not None and self.waiting.pop(seq, None) is not None:

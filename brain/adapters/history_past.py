@@ -40,11 +40,18 @@ class PastQueries:
 
     def incidents_at(self, at: float, limit: int) -> list[dict[str, Any]]:
         """Returns the incidents that were open at a time (seconds since 1970), as they are now, the newest first."""
+        return self._open_between(at, at, "<=", limit)
+
+    def incidents_between(self, since: float, until: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents that were open at any moment of a time (seconds since 1970), newest first."""
+        return self._open_between(since, until, "<", limit)
+
+    def _open_between(self, since: float, until: float, before: str, limit: int) -> list[dict[str, Any]]:
         rows = self._db.execute(
-            f"SELECT opened_at, body FROM incidents WHERE opened_at <= ? AND {CLOSED_AT} > ? "  # noqa: S608 - constants
-            f"UNION ALL SELECT opened_at, body FROM incidents WHERE opened_at <= ? AND {CLOSED_AT} = 0 "
+            f"SELECT opened_at, body FROM incidents WHERE opened_at {before} ? AND {CLOSED_AT} > ? "  # noqa: S608 - constants
+            f"UNION ALL SELECT opened_at, body FROM incidents WHERE opened_at {before} ? AND {CLOSED_AT} = 0 "
             "ORDER BY opened_at DESC LIMIT ?",
-            (at, at, at, limit),
+            (until, since, until, limit),
         )
         return [renamed.rename_in_incident(orjson.loads(body)) for _, body in self._each(rows)]
 

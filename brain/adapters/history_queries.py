@@ -159,13 +159,14 @@ class HistoryQueries(PastQueries, IdQueries):
         incident: str,
         run: str,
         scope: str,
+        who: str,
         since: float,
         until: float,
         before: str,
         limit: int,
     ) -> list[dict[str, Any]] | None:
-        """Returns notes, newest first, that are older than the note `before`; kind and scope are globs, empty: any. None: there
-        is no note `before`.
+        """Returns notes, newest first, that are older than the note `before`; kind, scope and who are globs, empty: any. None:
+        there is no note `before`.
         """
         wanted = _Wanted()
         wanted.add("at >= ? AND at < ?", since, until)
@@ -179,6 +180,10 @@ class HistoryQueries(PastQueries, IdQueries):
         for key, value, how in (("kind", kind, "GLOB"), ("run", run, "="), ("scope", scope, "GLOB")):
             if value:
                 wanted.add(f"{key} {how} ?", value)
+        if who:  # each of two persons
+            wanted.add(
+                "' and ' || json_extract(CAST(data AS TEXT), '$.who') || ' and ' GLOB ?", f"* and {who} and *"
+            )
         return self._notes(f"WHERE {wanted.sql} ORDER BY n DESC LIMIT ?", (*wanted.args, limit))
 
     def incident(self, id_: str) -> dict[str, Any] | None:

@@ -224,7 +224,7 @@ class Lanes:
         async def receive(message: Msg) -> None:
             self._heard[number] = self._clock()
             if message.headers is not None and "Status" in message.headers:
-                if asked := asked_at(message):
+                if asked := asked_at(message.reply, message.headers):
                     await self._client.publish(asked)
                 return
             if (offer := self._offer(message)) is not None:

@@ -38,11 +38,15 @@ class Lease:
         brain: str,
         ttl_s: float,
         *,
+        before: str = "",
         replicas: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`before`: a holder that is known to have ended, whatever the server thinks of it; empty: none is known."""
         self._key = cell
         self._brain = brain  # unique per process: a restarted brain is another holder
+        # Entries that nobody else holds
+        self._own = frozenset(name.encode() for name in (brain, before) if name)
         self._ttl_s = ttl_s
         self._replicas = replicas
         self._clock = clock
@@ -135,12 +139,14 @@ class Lease:
         return bucket, int(info.created.timestamp() * 1000)
 
     async def _take(self, client: Client, bucket: KeyValue) -> bool:
-        """Takes the lease if nobody has it: no entry, our own of before a lost connection, or one of a holder that is gone."""
+        """Takes the lease if nobody has it: no entry, our own of before a lost connection, that of the run before this one, or
+        one of a holder that is gone.
+        """
         try:
             entry = await bucket.get(self._key)
         except KeyNotFoundError:  # expired, or given back
             return await self._write(bucket, None)
-        if entry.value == self._brain.encode() or await self._is_gone(client, entry):
+        if entry.value in self._own or await self._is_gone(client, entry):
             return await self._write(bucket, entry.revision)
         return False
 

@@ -12,12 +12,13 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.errors import Error
 from nats.js.api import (
     AckPolicy,
@@ -33,6 +34,7 @@ from nats.js.manager import JetStreamManager
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
+from agent.shared.nats_client import passed_directly
 from brain.adapters.server_words import asked_at, parse_delivery
 from brain.nats_config import LogConfig
 
@@ -208,12 +210,14 @@ class Reader:
         self._cell = cell
         self._last = after_seq
         self._clock = clock
-        self._queue: deque[Msg] = deque()
+        # Subject, reply and body as they came from the connection, and what the server says there instead of a message.
+        self._queue: deque[tuple[bytes, bytes, bytes, Mapping[str, str] | None]] = deque()
         self._wake = asyncio.Event()
-        self._subscription: object | None = None
+        self._subscription: Subscription | None = None
+        self._direct = contextlib.ExitStack()
         self._count = 0  # the consumer's own number of the last message
         self._unacked = 0  # messages that were taken since the newest acknowledgement
-        self._newest = ""  # where the newest message is acknowledged
+        self._newest = b""  # where the newest message is acknowledged
         self._last_message = self._last_record = clock()
 
     async def batch(self) -> list[Record]:
@@ -246,60 +250,68 @@ class Reader:
     async def close(self) -> None:
         """Removes the consumer."""
         subscription, self._subscription = self._subscription, None
-        if subscription is not None and not self._client.is_closed:
-            await subscription.unsubscribe()  # type: ignore[attr-defined]  # nats-py has no types
+        self._direct.close()
         self._queue.clear()
+        if subscription is not None and not self._client.is_closed:
+            await subscription.unsubscribe()
 
     async def _take(self) -> list[Record]:
         records: list[Record] = []
+        if self._queue:
+            self._last_message = self._clock()
         while self._queue and len(records) < BATCH:
-            message = self._queue.popleft()
-            if message.headers is not None and "Status" in message.headers:
-                # A flow control request is answered once everything before it has been taken.
-                if asked := asked_at(message):
-                    await self._client.publish(asked)
-                sent = message.headers.get("Nats-Last-Consumer")
-                if sent is not None and int(sent) > self._count:
-                    await self._subscribe()  # it sent what never came
-                    return records
-                if sent is not None and self._newest:
-                    await (
-                        self._acknowledge()
-                    )  # again: between servers the last one may have been lost, and nothing follows
+            subject, reply, body, told = self._queue.popleft()
+            if told is not None:
+                await self._hear(reply, told)
                 continue
-            record, count = _record(message)
-            if count != self._count + 1:
+            seq, at, number, pending = parse_delivery(reply)
+            if number != self._count + 1:
                 await self._subscribe()  # a gap: read again after the last good message
                 return records
-            self._count = count
-            self._last = record.seq
-            self._newest = message.reply
-            records.append(record)
+            self._count = number
+            self._last = seq
+            self._newest = reply
+            records.append(Record(seq, at, subject.decode(), body, pending))
         self._unacked += len(records)
         if self._unacked >= BATCH:
             await self._acknowledge()
         return records
 
+    async def _hear(self, reply: bytes, told: Mapping[str, str]) -> None:
+        """What the server says of the consumer: a heartbeat, or a flow control request."""
+        if asked := asked_at(reply.decode(), told):  # it is answered once everything before it has been taken
+            await self._client.publish(asked)
+        sent = told.get("Nats-Last-Consumer")
+        if sent is not None and int(sent) > self._count:
+            await self._subscribe()  # it sent what never came
+        elif sent is not None and self._newest:
+            # Again: between servers the last one may have been lost, and nothing follows.
+            await self._acknowledge()
+
     async def _acknowledge(self) -> None:
         """Of all messages that were taken. After few it is left to the next heartbeat: no message waits for it."""
         self._unacked = 0
-        await self._client.publish(self._newest, b"+ACK")
+        await self._client.publish(self._newest.decode(), b"+ACK")
 
     async def _subscribe(self) -> None:
         await self.close()
-        self._count, self._unacked, self._newest = 0, 0, ""
+        self._count, self._unacked, self._newest = 0, 0, b""
         inbox = self._client.new_inbox()
 
-        async def deliver(message: Msg) -> None:
-            self._last_message = self._clock()
+        def take(subject: bytes, reply: bytes, body: bytes, headers: Mapping[str, str] | None) -> None:
             if subscription is self._subscription:
-                self._queue.append(message)
+                told = headers if headers and "Status" in headers else None
+                self._queue.append((subject, reply, body, told))
                 self._wake.set()
+
+        async def deliver(message: Msg) -> None:
+            take(message.subject.encode(), message.reply.encode(), message.data, message.headers)
 
         subscription = await self._client.subscribe(
             inbox, cb=deliver, pending_msgs_limit=-1, pending_bytes_limit=-1
         )
         self._subscription = subscription
+        self._direct.enter_context(passed_directly(self._client, subscription, take))
         self._last_message = self._clock()
         await self._client.jsm().add_consumer(
             subjects.stream(self._cell),
@@ -358,9 +370,3 @@ class LogClock:
         offset = max(self._offsets) if self._offsets else self._guess
         self._least = max(self._least, self._mono() + offset)
         return self._least
-
-
-def _record(message: Msg) -> tuple[Record, int]:
-    """Returns the record of a delivered message, and the consumer's number of it."""
-    found = parse_delivery(message.reply)
-    return Record(found.seq, found.at, message.subject, message.data, found.pending), found.number

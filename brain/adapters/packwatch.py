@@ -4,38 +4,24 @@ A pack that cannot be used is refused with its errors; the one in force stays.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from agent.contract.errors import GpuwardError
-from brain.adapters import pack as packs
+from agent.contract.errors import ConfigError
+from brain.adapters.pack_build import Build, Wanted
 from brain.config import BrainConfig
 from brain.core.pack.spec import Pack
 
 POLL_S = 2.0
-Problems = Callable[[Pack], Sequence[str]]  # what is wrong, one line each
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Build:
-    """What the files hold at one moment."""
-
-    # None: the files cannot be used
-    pack: Pack | None = None
-    errors: Sequence[str] = ()
-    # Old names, which are still read; one line each
-    warnings: Sequence[str] = ()
-    # ("rules", name) -> `<file>:<line>`; symptoms and runbooks too
-    sources: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 class PackWatch:
     """Checks the files every POLL_S, and immediately on request. Files that have not changed are not read again for it."""
 
-    def __init__(self, config: BrainConfig, problems: Problems) -> None:
+    def __init__(self, config: BrainConfig, build: Callable[[Wanted], Awaitable[Build]]) -> None:
+        """`build` reads the files and tries the rules (brain/adapters/pack_process.py)."""
         self._config = config
-        self._problems = problems
+        self._build = build
         # What `_built` was built from. Both change together: a build that is cut off is none.
         self._stamp: object = None
         self._built: Build | None = None
@@ -51,7 +37,9 @@ class PackWatch:
     def sources(self, version: str) -> Mapping[tuple[str, str], str]:
         """Returns where each part of the pack of this version stands; empty: the files hold another one."""
         built = self._built
-        return built.sources if built and built.pack and built.pack.version == version else {}
+        if built is None or built.pack is None or built.pack.version != version:
+            return {}
+        return {(kind, name): place for kind, name, place in built.sources}
 
     def report_again(self) -> None:
         """Says once more what the files hold (a new leader): read, and tried on the examples, they were when they changed."""
@@ -72,8 +60,7 @@ class PackWatch:
             built = self._built
             changed = built is None or stamp != self._stamp
             if built is None or changed:
-                # In a thread: reading YAML and running examples takes long, and events must not wait for it.
-                built = await asyncio.to_thread(self.build)
+                built = await self._read()
                 self._stamp, self._built = stamp, built
             # Who asked in the meantime is told as well: once, not twice.
             requested = self._now.is_set()
@@ -101,26 +88,19 @@ class PackWatch:
         self._warned = built.warnings
         take(built.pack)
 
-    def build(self) -> Build:
-        """Returns the pack of the files as they are now, or what is wrong with them."""
+    async def _read(self) -> Build:
+        config = self._config
         try:
-            sources = packs.scan(self._config.rules_dir, self._config.runbooks_dir)
-            pack = packs.assemble(sources, self._config.site_settings(), self._config.places())
-            errors = list(self._problems(pack))
-        except GpuwardError as error:  # a pack that breaks the engine in its examples is refused as well
-            return Build(errors=str(error).splitlines() or [type(error).__name__])
-        except (OSError, ValueError, RecursionError) as error:  # whatever a file holds, the brain goes on
-            text = " ".join(str(error).split())[:300]
-            return Build(errors=[f"the rules cannot be read: {type(error).__name__}: {text}"])
-        if errors:
-            return Build(errors=errors)
-        return Build(
-            pack=pack,
-            warnings=[str(warning) for warning in sources.warnings],
-            sources={
-                key: f"{document.file}:{document.line(base)}"
-                for key, (document, base) in sources.origins.items()
-            },
+            settings = config.site_settings()
+        except ConfigError as error:
+            return Build(errors=(str(error),))
+        return await self._build(
+            Wanted(
+                rules_dir=config.rules_dir,
+                runbooks_dir=config.runbooks_dir,
+                topology=config.topology,
+                settings=settings,
+            )
         )
 
     def _files(self) -> object:

@@ -1,9 +1,9 @@
 """What a JetStream server says with a message: to who reads one, and to who wrote one."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import orjson
-from nats.aio.msg import Msg
 
 
 class DeliveredMessage(NamedTuple):
@@ -29,18 +29,18 @@ def place_of(answer: bytes) -> int | None:
         return None
 
 
-def parse_delivery(reply: str) -> DeliveredMessage:
+def parse_delivery(reply: str | bytes) -> DeliveredMessage:
     """Reads a delivered message's reply subject: `$JS.ACK.<stream>.<consumer>.<tries>.<seq>.<count>.<ns>.<pending>`.
 
     Newer servers put the domain and an account hash before the stream, and one more token at the end.
     """
-    parts = reply.split(".")
+    parts = reply.split(".") if isinstance(reply, str) else reply.split(b".")
     seq, number, ns, pending = parts[5:9] if len(parts) == 9 else parts[7:11]
     return DeliveredMessage(int(seq), int(ns) / 1e9, int(number), int(pending))
 
 
-def asked_at(message: Msg) -> str:
+def asked_at(reply: str, headers: Mapping[str, str]) -> str:
     """Of a flow control request or a heartbeat of a consumer: where the server waits for an answer before it sends on; empty:
     nowhere. Each heartbeat says again at which request it waits: on the way between servers that or the answer may be lost.
     """
-    return message.reply or (message.headers or {}).get("Nats-Consumer-Stalled", "")
+    return reply or headers.get("Nats-Consumer-Stalled", "")

@@ -153,6 +153,7 @@ class NoteJson(TypedDict):
     run: str
     scope: str
     caused_by: str
+    who: str
     data: dict[str, Any]
     at: str | None
 
@@ -396,6 +397,7 @@ class ExplainedRunJson(TypedDict):
     approved_by: str
     steps: list[StepJson]
     plan: list[str]
+    approval: WantedApprovalJson | None
     would: list[WouldJson]
     gates: list[LineJson]
     approvals: list[LineJson]
@@ -601,6 +603,74 @@ class RunbookDetailJson(TypedDict):
     last_resort: str
 
 
+class SpreadJson(TypedDict):
+    count: int
+    median_s: float | None
+    p90_s: float | None
+
+
+class ReportFiguresJson(TypedDict):
+    incidents: int
+    open: int
+    healed: int
+    without_people: float | None
+    detect: SpreadJson
+    decide: SpreadJson
+    heal: SpreadJson
+    node_hours: float
+
+
+class CauseFiguresJson(TypedDict):
+    incidents: int
+    open: int
+    healed: int
+    without_people: float | None
+    detect: SpreadJson
+    decide: SpreadJson
+    heal: SpreadJson
+    node_hours: float
+    cause: str
+
+
+class NodeFiguresJson(TypedDict):
+    node: str
+    incidents: int
+    node_hours: float
+
+
+class JobFiguresJson(TypedDict):
+    job: str
+    incidents: int
+
+
+class ReportJson(TypedDict):
+    since: str | None
+    until: str | None
+    reaches: str | None
+    whole: bool
+    total: ReportFiguresJson
+    causes: list[CauseFiguresJson]
+    nodes: list[NodeFiguresJson]
+    jobs: list[JobFiguresJson]
+    not_known: list[str]
+
+
+class PackedFileJson(TypedDict):
+    file: int
+    name: str
+    size: int
+    at: str | None
+    text: bool
+
+
+class EvidenceFilesJson(TypedDict):
+    bundle: str
+    size: int
+    files: list[PackedFileJson]
+    left_out: int
+    cut: str
+
+
 class GrantJson(TypedDict):
     role: str
     scopes: list[str]
@@ -688,6 +758,47 @@ class RefusedJson(TypedDict):
     notes: list[NoteJson]
 
 
+class ExplainedFaultJson(TypedDict):
+    cause: str
+    scope: str
+    shown: list[str]
+
+
+class DiagnosedJson(TypedDict):
+    id: str
+    state: str
+    cause: str
+    severity: str
+    scope: str
+    because: str
+    symptoms: list[str]
+    runs: list[str]
+    opened_at: float
+    sure: str
+    lasted_s: float
+    silent_s: float
+    booted: str
+    shown: list[str]
+    explains: int
+    explained: list[ExplainedFaultJson]
+    advice: dict[str, Any]
+    links: list[str]
+    runbook: str
+    plan: list[str]
+
+
+class DiagnosisJson(TypedDict):
+    ok: bool
+    incidents: list[DiagnosedJson]
+    lines: int
+    meaningful: int
+    unread: int
+    foreign: int
+    blind: dict[str, Any]
+    aside: dict[str, Any]
+    other: list[str]
+
+
 class DrillJson(TypedDict):
     name: str
     summary: str
@@ -714,3 +825,4 @@ class InjectedJson(TypedDict):
     breaks: bool
     ok: bool
     nodes: list[str]
+    at: str

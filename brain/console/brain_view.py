@@ -70,13 +70,14 @@ class History(Past, Named, Protocol):
         incident: str,
         run: str,
         scope: str,
+        who: str,
         since: float,
         until: float,
         before: str,
         limit: int,
     ) -> list[dict[str, Any]] | None:
-        """Returns notes, newest first, that are older than the note `before`; kind and scope are globs, empty: any. None: there
-        is no note `before`.
+        """Returns notes, newest first, that are older than the note `before`; kind, scope and who are globs, empty: any. None:
+        there is no note `before`.
         """
         ...
 
@@ -348,8 +349,8 @@ class BrainView(Protocol):
         """The JWT by which a node logs in; empty where the servers are not in operator mode."""
         ...
 
-    def note(self, kind: str, text: str) -> None:
-        """Writes a note of this brain, for people and for whoever asks later."""
+    def note(self, kind: str, text: str, who: str = "") -> None:
+        """Writes a note of this brain, for people and for whoever asks later. `who` did it; empty: nobody, or a node."""
         ...
 
     async def submit(self, command: OperatorCommand) -> int:

@@ -3,12 +3,14 @@
 Only with `drill = true` in the configuration. What answers is not part of the brain (simulations/fleet_requests.py).
 """
 
+import time
 from typing import Any, TypeVar
 
 import orjson
 from aiohttp import web
 
 from agent.contract.errors import Unreachable
+from brain.console import shapes
 from brain.console.access.door import Door
 from brain.console.access.people import EVERY_RUNBOOK, EVERYTHING, Touched
 from brain.console.access.route import Route, person
@@ -43,11 +45,12 @@ def routes(brain: BrainView, door: Door) -> list[Route]:
 
 
 async def _pass_on(brain: BrainView, request: dict[str, Any], kind: type[Heard]) -> Heard:
+    at = shapes.iso(time.time())
     try:
         answer = orjson.loads(await brain.ask(RECIPIENT, orjson.dumps(request), ANSWER_S))
         if not answer["ok"]:
             raise web.HTTPConflict(text=str(answer["error"]))
-        return kind.model_validate(answer)
+        return kind.model_validate(answer | {"at": at})
     except Unreachable as error:
         raise web.HTTPServiceUnavailable(text=f"no simulated nodes answer here ({error})") from error
     except (ValueError, KeyError, TypeError) as error:

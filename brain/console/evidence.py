@@ -1,5 +1,5 @@
 """An evidence bundle by its name (`<node>/<command>`), or the newest one of a step, run or
-incident.
+incident: as a file, or what is in it.
 """
 
 import asyncio
@@ -8,6 +8,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 
 from aiohttp import hdrs, web
 
@@ -20,7 +21,7 @@ from brain.console.access.route import Route
 from brain.console.api import table
 from brain.console.api.base import Nothing
 from brain.console.api.serving import Checked, serve
-from brain.console.brain_view import BrainView, History
+from brain.console.brain_view import BrainView, BundleView, History
 from brain.console.reading import Reading
 from brain.console.sending import send
 
@@ -29,33 +30,47 @@ AT_ONCE, OF_ONE = 6, 2  # downloads, and those of one person: each reads from NA
 WAIT_S = 10.0  # for a place
 
 
-def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
-    """Returns the route."""
-    places = asyncio.Semaphore(AT_ONCE)
-    held: Counter[str] = Counter()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A bundle that somebody has asked for."""
 
-    async def answer(asked: Checked[Nothing, Nothing]) -> web.StreamResponse:
-        request, id_ = asked.http, asked.id
-        async with reading.read(request, lambda history: bundle_of(history, id_).encode()) as found:
+    name: str
+    bundle: BundleView
+
+
+class Bundles:
+    """The bundles that people read now: few at a time, and few of one person."""
+
+    def __init__(self, brain: BrainView, door: Door, reading: Reading) -> None:
+        self._brain = brain
+        self._door = door
+        self._reading = reading
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._held: Counter[str] = Counter()
+
+    @contextlib.asynccontextmanager
+    async def opened(self, request: web.Request, id_: str) -> AsyncIterator[Found]:
+        """The bundle that an id means. HTTPNotFound: there is none; HTTPServiceUnavailable: not now."""
+        async with self._reading.read(request, lambda history: bundle_of(history, id_).encode()) as found:
             name = found.decode()
         if not name:
             raise web.HTTPNotFound(text=f"{clip(id_, 80)!r} has no evidence bundle: see `gpuward explain`")
-        who = door.payer(request)
-        if held[who] >= OF_ONE:
+        who = self._door.payer(request)
+        if self._held[who] >= OF_ONE:
             raise _later("your earlier downloads are not over")
-        held[who] += 1
+        self._held[who] += 1
         try:
-            async with _place(places):
-                return await _sent(request, name)
+            async with _place(self._places):
+                yield Found(name=name, bundle=await self._bundle(name))
         finally:
-            held[who] -= 1
-            if not held[who]:
-                del held[who]
+            self._held[who] -= 1
+            if not self._held[who]:
+                del self._held[who]
 
-    async def _sent(request: web.Request, name: str) -> web.StreamResponse:
+    async def _bundle(self, name: str) -> BundleView:
         node, _, command = name.partition("/")
         try:
-            bundle = await brain.evidence(subjects.token(node, "node"), command)
+            bundle = await self._brain.evidence(subjects.token(node, "node"), command)
         except Unreachable as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         except (ActionError, ConfigError) as error:
@@ -66,23 +81,44 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
                 f"none; it may still be on {node}, in the "
                 f"`evidence` folder of the agent's data_dir"
             )
-        file = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
-        response = web.StreamResponse(
-            headers={
-                hdrs.CONTENT_TYPE: "application/gzip",
-                hdrs.CONTENT_DISPOSITION: f'attachment; filename="{file}.tar.gz"',
-            }
-        )
-        response.content_length = bundle.size
-        try:
-            return await send(request, response, bundle.pieces())
-        except (Unreachable, ActionError) as error:
-            _log.warning("%s was not sent to its end: %s", name, error)
-            if request.transport is not None:
-                request.transport.abort()  # whoever gets it must not take it for whole
-            return response
+        return bundle
+
+
+def routes(bundles: Bundles) -> list[Route]:
+    """Returns the route."""
+
+    async def answer(asked: Checked[Nothing, Nothing]) -> web.StreamResponse:
+        async with bundles.opened(asked.http, asked.id) as found:
+            response = as_file(f"{found.name}.tar.gz", "application/gzip")
+            response.content_length = found.bundle.size
+            return await sent(asked.http, response, found.bundle.pieces(), found.name)
 
     return [serve(table.EVIDENCE, answer)]
+
+
+def as_file(name: str, media: str) -> web.StreamResponse:
+    """Returns the answer by which a browser keeps a file, whatever is in it; `name` may be foreign."""
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).lstrip(".-") or "file"
+    return web.StreamResponse(
+        headers={
+            hdrs.CONTENT_TYPE: media,
+            hdrs.CONTENT_DISPOSITION: f'attachment; filename="{safe[-150:]}"',
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+        }
+    )
+
+
+async def sent(
+    request: web.Request, response: web.StreamResponse, pieces: AsyncIterator[bytes], name: str
+) -> web.StreamResponse:
+    """Sends it; where it breaks off the connection ends, so that nobody takes it for whole."""
+    try:
+        return await send(request, response, pieces)
+    except (Unreachable, ActionError, EOFError) as error:
+        _log.warning("%s was not sent to its end: %s", name, error)
+        if request.transport is not None:
+            request.transport.abort()
+        return response
 
 
 @contextlib.asynccontextmanager

@@ -15,11 +15,12 @@ from brain.console.api.chain_shapes import (
     WouldShape,
 )
 from brain.console.brain_view import History
+from brain.console.needs.items import wanted_approval
 from brain.console.shapes import Json
 from brain.core import ids
 from brain.core.healing import advice
 from brain.core.pack.compiled import rule_named
-from brain.core.state import State
+from brain.core.state import RunState, State
 from brain.traces.ids import trace_id
 
 _GATED = ("run.held", "run.approval", "run.observed", "run.skipped")
@@ -41,7 +42,7 @@ def explain(history: History, state: State, id_: str, *, traced: bool) -> ChainS
         found=found,
         incident=shapes.incident(raw) if raw else None,
         pages=_pages(notes),
-        runs=[_run(run, notes) for run in history.runs_of(raw["id"])] if raw else [],
+        runs=[_run(run, notes, state) for run in history.runs_of(raw["id"])] if raw else [],
         rule=_rule(raw, state) if raw else None,
         symptoms=_symptoms(raw, history) if raw else [],
         evidence=[shapes.evidence(item) for item in raw["evidence"]] if raw else [],
@@ -78,9 +79,10 @@ def _pages(notes: list[Json]) -> list[PageShape]:
     return [PageShape(**page, acked=acks) for page in pages.values()]
 
 
-def _run(raw: Json, notes: list[Json]) -> ExplainedRunShape:
+def _run(raw: Json, notes: list[Json], state: State) -> ExplainedRunShape:
     """Returns a run with its plan, the plans of whoever would perform its steps, its gates, and its approvals."""
     own = [note for note in notes if note["run"] == raw["id"]]
+    run = state.runs.get(raw["id"])
     plan: list[str] = next(
         (note["data"].get("plan", []) for note in own if note["kind"] == "run.started"), []
     )
@@ -92,6 +94,7 @@ def _run(raw: Json, notes: list[Json]) -> ExplainedRunShape:
     return ExplainedRunShape(
         **shapes.run_fields(raw),
         plan=plan,
+        approval=wanted_approval(run, state) if run is not None and run.state is RunState.APPROVAL else None,
         would=sorted(would, key=lambda would: _place(would.step)),
         gates=[_line(note) for note in own if note["kind"] in _GATED],
         approvals=[_line(note) for note in own if note["kind"].startswith(_OPERATOR)],

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from brain.console import shapes
 from brain.console.answers import encoded_list
-from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery, RunsQuery
+from brain.console.api.incident_shapes import IncidentsQuery, NotesFileQuery, NotesQuery, RunsQuery
 from brain.console.api.pages import MOST, cursor, place
 from brain.console.brain_view import History
 
@@ -51,16 +51,7 @@ def notes(query: NotesQuery, pause: Pause, history: History) -> bytes:
     """Returns the JSON of notes. HTTPBadRequest: the cursor's note is not there any more."""
     limit = query.limit or NOTES
     before = place(query.cursor, str)
-    found = history.notes_page(
-        kind=query.kind,
-        incident=query.incident,
-        run=query.run,
-        scope=query.scope,
-        since=query.since or 0.0,
-        until=math.inf if query.until is None else query.until,
-        before=before[0] if before else "",
-        limit=limit + 1,
-    )
+    found = notes_before(query, before[0] if before else "", limit + 1, history)
     if found is None:
         raise web.HTTPBadRequest(text="the note of `cursor` is not there any more: begin again without it")
     following = cursor(found[limit - 1]["id"]) if len(found) > limit else ""
@@ -84,3 +75,18 @@ def runs(query: RunsQuery, pause: Pause, history: History) -> bytes:
     last = found[limit - 1] if len(found) > limit else None
     following = cursor(float(last["started_at"]), last["id"]) if last else ""
     return encoded_list("runs", map(shapes.run, found[:limit]), pause, {"next": following})
+
+
+def notes_before(query: NotesFileQuery, before: str, limit: int, history: History) -> list[Json] | None:
+    """Returns notes that fit, newest first, older than the note `before` (empty: any). None: that is not there any more."""
+    return history.notes_page(
+        kind=query.kind,
+        incident=query.incident,
+        run=query.run,
+        scope=query.scope,
+        who=query.who,
+        since=query.since or 0.0,
+        until=math.inf if query.until is None else query.until,
+        before=before,
+        limit=limit,
+    )

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator
 
 from aiohttp import hdrs, web
 
@@ -14,7 +13,7 @@ from brain.console.api.base import Nothing
 from brain.console.api.log_shapes import LogQuery
 from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView
-from brain.console.sending import send
+from brain.console.sending import behind, send
 
 _log = logging.getLogger(__name__)
 RETRY_S = 30
@@ -45,7 +44,7 @@ def routes(brain: BrainView) -> list[Route]:
                 }
             )
             try:
-                return await send(request, response, _with(first, pieces))
+                return await send(request, response, behind(first, pieces))
             except Unreachable as error:
                 _log.warning("the log was not sent to its end: %s", error)
                 if request.transport is not None:
@@ -53,9 +52,3 @@ def routes(brain: BrainView) -> list[Route]:
                 return response
 
     return [serve(table.LOG, answer)]
-
-
-async def _with(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    async for piece in rest:
-        yield piece

@@ -34,7 +34,7 @@ def routes(brain: BrainView, door: Door, provider: Provider, sessions: Sessions)
         person = sessions.of(who)
         if person is None:  # brain.toml was changed meanwhile
             raise web.HTTPForbidden(text=f"{who.name} is in no group of console.oidc.groups any more")
-        brain.note("access.login", f"{person.name} logged in ({person.role.value})")
+        brain.note("access.login", f"{person.name} logged in ({person.role.value})", person.name)
         answer = _at_home(request, json_answer({"name": person.name, "role": person.role.value}))
         door.set_cookie(request, answer, LOGIN, "", samesite="Lax", max_age=0)
         cookie = sessions.open(who, time.monotonic())

@@ -98,7 +98,7 @@ async def _said(brain: BrainView, command: OperatorCommand) -> SaidShape | web.R
 
 def waits(brain: BrainView, who: str, text: str) -> web.Response:
     """Returns the answer to a word that a second person must say, too."""
-    brain.note("operator.proposed", f"{who} says {text}: it counts when a second person says the same")
+    brain.note("operator.proposed", f"{who} says {text}: it counts when a second person says the same", who)
     waiting = (
         f"{who} has said it; it counts when another person says the same within {WITHIN_S / 60:.0f} minutes"
     )

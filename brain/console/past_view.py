@@ -59,6 +59,10 @@ class Past(Protocol):
         """Returns the incidents that were closed after a time (seconds since 1970), newest first; none that others explain."""
         ...
 
+    def incidents_between(self, since: float, until: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the incidents that were open at any moment of a time (seconds since 1970), newest first."""
+        ...
+
 
 class Named(Protocol):
     """What the console asks the read model about an id that is no incident's."""

@@ -18,7 +18,7 @@ from aiohttp import hdrs, web
 
 from brain.console.access.limits import Limits
 from brain.console.brain_view import History
-from brain.console.packing import Packed, packed
+from brain.console.packing import JSON, Packed, packed
 from brain.console.sending import PIECE, each, send
 
 WAIT_S = 5.0  # for one's turn
@@ -64,12 +64,12 @@ class Reading:
         """Waits for the read under way; there are no more."""
         self._thread.shutdown(cancel_futures=True)
 
-    async def answer(self, request: web.Request, work: Work) -> web.StreamResponse:
-        """Sends the JSON that `work` makes."""
+    async def answer(self, request: web.Request, work: Work, kind: str = JSON) -> web.StreamResponse:
+        """Sends what `work` makes, of this media type."""
         made: list[Packed] = []
 
         def both(history: History) -> bytes:
-            made.append(packed(request, work(history)))
+            made.append(packed(request, work(history), kind))
             return made[-1].body
 
         async with self.read(request, both) as body:

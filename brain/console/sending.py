@@ -53,3 +53,10 @@ async def each(body: bytes) -> AsyncIterator[bytes]:
     """Returns the pieces of a body that is there."""
     for piece in pieces_of(body):
         yield piece
+
+
+async def behind(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Returns the pieces with one before them that has been read already: what is wrong is seen before an answer begins."""
+    yield first
+    async for piece in rest:
+        yield piece

@@ -12,13 +12,16 @@ from agent.contract.errors import ConfigError
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.console import (
+    diagnosis,
     drill,
     earlier_paths,
     evidence,
+    evidence_files,
     health_routes,
     history_routes,
     join_routes,
     log_routes,
+    notes_file,
     openapi_routes,
     operator_commands,
     session_routes,
@@ -39,15 +42,17 @@ from brain.console.access.users import Users
 from brain.console.api.problems import answer_of, of_the_server
 from brain.console.api.verbs import check_words
 from brain.console.brain_view import BrainView
+from brain.console.evidence import Bundles
+from brain.console.evidence_files import Unpacker
 from brain.console.fleet import routes as fleet_routes
 from brain.console.needs import routes as needs_routes
 from brain.console.pack import routes as pack_routes
 from brain.console.reading import Reading
+from brain.console.reports import routes as report_routes
 
 MAX_BODY = 65_536
-SESSION_S = (
-    8 * 3600.0
-)  # of a browser that has come in by a token; with an identity provider: console.oidc.session_s
+# Of a browser that has come in by a token; with an identity provider: console.oidc.session_s
+SESSION_S = 8 * 3600.0
 # Of a request's first line: all that the API's document allows in one query, each character as twelve (%F0%9F%98%8D).
 MAX_LINE = 65_536
 
@@ -67,6 +72,8 @@ class Console:
         self._links = Links()
         self._door = Door(config, self._credentials, self._sessions, clock=time.monotonic, note=brain.note)
         self._reading = Reading(lambda: brain.reader, self._door.payer)
+        self._bundles = Bundles(brain, self._door, self._reading)
+        self._unpacker = Unpacker(brain.config.data_dir)
         self._certificate: Certificate | None = None
         if config.tls_cert_file is not None and config.tls_key_file is not None:
             self._certificate = Certificate(config.tls_cert_file, config.tls_key_file)
@@ -80,15 +87,19 @@ class Console:
         return [
             *status_routes.routes(brain, self._reading, self._proposals),
             *history_routes.routes(brain, self._reading),
+            *notes_file.routes(brain, self._door, self._reading),
             *fleet_routes.routes(brain, self._reading),
             *needs_routes.routes(brain, self._reading),
             *pack_routes.routes(brain, self._reading),
+            *report_routes.routes(brain, self._reading),
             *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),
             *self._login(),
             *session_routes.routes(brain, self._door, self._sessions, self._links),
-            *evidence.routes(brain, self._door, self._reading),
+            *diagnosis.routes(brain, self._door),
+            *evidence.routes(self._bundles),
+            *evidence_files.routes(self._bundles, self._unpacker),
             *health_routes.routes(brain),
             *log_routes.routes(brain),
             *join_routes.routes(
@@ -180,6 +191,7 @@ class Console:
             await self._runner.cleanup()
             self._runner = None
         self._reading.close()
+        self._unpacker.close()
 
     @web.middleware
     async def _known(self, request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -32,7 +32,9 @@ def routes(brain: BrainView, door: Door, sessions: Sessions, links: Links) -> li
     """Returns the routes. The first two take a token; the code of a link is worth one."""
 
     def came_in(request: web.Request, who: Person, token: str) -> web.Response:
-        brain.note("access.login", f"{who.name} logged in with a browser ({who.role.value}, {who.how})")
+        brain.note(
+            "access.login", f"{who.name} logged in with a browser ({who.role.value}, {who.how})", who.name
+        )
         answer = json_answer({"name": who.name, "role": who.role.value})
         cookie = sessions.open_for(who.name, lambda: door.owner(token), time.monotonic())
         door.set_cookie(request, answer, SESSION, cookie, samesite="Strict")

@@ -137,6 +137,7 @@ def note(raw: Mapping[str, Any]) -> NoteShape:
         run=raw["run"],
         scope=raw["scope"],
         caused_by=raw["caused_by"],
+        who=str(raw["data"].get("who", "")),
         data=raw["data"],
         at=iso(raw["at"]),
     )

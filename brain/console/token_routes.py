@@ -106,7 +106,7 @@ def routes(
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         more = f"; {said}" if said else ""
-        brain.note("access.token", f"{by} made token {token.id} of {user} ({role.value}){more}")
+        brain.note("access.token", f"{by} made token {token.id} of {user} ({role.value}){more}", by)
         return MadeTokenShape(**_fields(token), token=text, said=said or None)
 
     async def revoke(asked: Checked[Nothing, RevokedTokens]) -> RevokedShape:
@@ -127,10 +127,12 @@ def routes(
                 text="there is no such token, and no such session: see `gpuward token list`"
             )
         for one in gone:
-            brain.note("access.token", f"{who.name} revoked token {one.id} of {one.user}")
+            brain.note("access.token", f"{who.name} revoked token {one.id} of {one.user}", who.name)
         if ended:
             brain.note(
-                "access.token", f"{who.name} ended the sessions of {body.user} at this brain ({ended})"
+                "access.token",
+                f"{who.name} ended the sessions of {body.user} at this brain ({ended})",
+                who.name,
             )
         return RevokedShape(revoked=[TokenShape(**_fields(one)) for one in gone], sessions=ended)
 

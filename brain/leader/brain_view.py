@@ -161,9 +161,9 @@ class LiveBrainView:
         """The JWT by which a node logs in; empty where the servers are not in operator mode."""
         return self.jwts.node_jwt(name, node) if self.jwts else ""
 
-    def note(self, kind: str, text: str) -> None:
+    def note(self, kind: str, text: str, who: str = "") -> None:
         """Writes a note of this brain."""
-        self.notes.write(kind, text)
+        self.notes.write(kind, text, who)
 
     async def submit(self, command: OperatorCommand) -> int:
         """Puts an operator command on the log; its position there. Unreachable when NATS does not take it in time."""

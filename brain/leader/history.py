@@ -5,6 +5,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from agent.contract.messages import Event
 from brain.adapters.history_queries import OWN, is_damage
@@ -12,13 +13,18 @@ from brain.adapters.parts import INVENTORY
 from brain.adapters.readmodel import ReadModel
 from brain.console.feed import Feed
 from brain.core.effects import Effect, Note, ShowIncident, ShowRun
-from brain.core.inputs import EventSeen, Input
+from brain.core.inputs import EventSeen, Input, OperatorCommand
 from brain.core.state import Incident, Run, State
 
 _log = logging.getLogger(__name__)
 
 WRITE_AFTER_S = 0.02
 RETRY_S = 1.0  # pause after a failed write
+
+
+def by(who: str, note: Note) -> Note:
+    """Returns the note with who did it."""
+    return replace(note, data={"who": who} | dict(note.data))
 
 
 class HistoryLost(Exception):
@@ -103,12 +109,13 @@ class HistoryWriter:
         was handled, in seconds since 1970.
         """
         pending = self._pending
+        who = given.who if isinstance(given, OperatorCommand) else ""
         if isinstance(given, EventSeen) and given.event.kind.startswith(INVENTORY):
             pending.told.append((seq, at, given.event))
         for effect in effects:
             match effect:
                 case Note():
-                    pending.notes.append((seq, effect))
+                    pending.notes.append((seq, by(who, effect) if who else effect))
                 case ShowIncident(incident=incident):
                     pending.incidents[incident.id] = incident
                 case ShowRun(run=run):

@@ -9,6 +9,7 @@ from brain.adapters.log import LogClock
 from brain.adapters.readmodel import ReadModel
 from brain.console.feed import Feed
 from brain.core.effects import Note
+from brain.leader.history import by
 
 _log = logging.getLogger(__name__)
 
@@ -22,10 +23,12 @@ class BrainNotes:
         self._readmodel = readmodel
         self._feed = feed
 
-    def write(self, kind: str, text: str) -> None:
-        """One note."""
+    def write(self, kind: str, text: str, who: str = "") -> None:
+        """One note. `who` did what it says; empty: nobody, or a node."""
         _log.warning("%s: %s", kind, text)
         note = Note(id=f"brain:{self._brain}:{time.time_ns()}", at=self._clock.now(), kind=kind, text=text)
+        if who:
+            note = by(who, note)
         # The disk is full, or the file is damaged: the log file above has it.
         with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):
             self._readmodel.note(note)

@@ -13,9 +13,11 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import orjson
 from nats.aio.client import Client
 
 from agent.contract import subjects
+from agent.contract.acknowledgements import encode_acknowledgement
 from agent.contract.errors import ContractError
 from agent.shared.nats_connection import LOST
 from agent.shared.tasks import Tasks
@@ -29,6 +31,7 @@ from brain.leader.node_reports import NodeReports
 MANY_PARTS = 4
 # What a text that nobody thought of raises in code that reads it.
 BROKEN_BY_TEXT = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
+NOTHING_STORED = orjson.dumps(encode_acknowledgement(()))  # answers a beat
 _log = logging.getLogger(__name__)
 LOGGED_EVERY_S = 60.0
 HOLD_S = 1.0  # how long a dropped offer stays in its lane
@@ -107,6 +110,9 @@ class Reception:
                 self._unreadable(offer, "not a beat that this brain can read")
             else:
                 self._reports.beat(beat)
+                if beat.asks:
+                    subject = subjects.acknowledgement(self._cell, offer.node, subjects.EVENT)
+                    await self._client.publish(subject, NOTHING_STORED)
             await self._lanes.done(offer)
 
     def _allowed(self, offer: Offer) -> bool:

@@ -37,6 +37,7 @@ for part in agent brain; do
     --spec-version 1.6 --output-reproducible --output-format JSON --validate -o "$out/$name.cdx.json" 2>"$scratch/said" ||
     stop "no bill of materials: $(tail -1 "$scratch/said")"
 done
+"$root/.venv/bin/python" "$here/npm_components.py" "$out/gpuward.cdx.json" "$scratch/gpuward/brain/console/web/vendor/vendor.json"
 case ${2:-} in packages | bundle) "$here/packages.sh" "$out" ;; esac
 [ "${2:-}" != bundle ] || "$here/bundle.sh" "$scratch/gpuward" "$out"
 (cd "$out" && sha256sum -- * > "$scratch/sums" && mv "$scratch/sums" SHA256SUMS)

@@ -29,6 +29,7 @@ class _Node(asyncio.Protocol):
     def __init__(self, name: str) -> None:
         self._name = name
         self._transport: asyncio.Transport | None = None
+        self._beats = 0
         self._head = f"PUB {subjects.offer(CELL, name, subjects.BEAT)} ".encode()
         self.ready = asyncio.Event()
 
@@ -63,7 +64,9 @@ class _Node(asyncio.Protocol):
             version="1",
             spooled=0,
             dropped=0,
+            asks=self._beats % 3 == 0,  # as an agent that has nothing to tell
         )
+        self._beats += 1
         body = orjson.dumps(encode_beat(beat))
         if self._transport is not None:
             self._transport.write(self._head + b"%d\r\n%b\r\n" % (len(body), body))

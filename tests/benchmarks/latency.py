@@ -20,7 +20,7 @@ from tests.e2e.stack import Stack, stack
 from tests.real.kernel_log import FACILITY, HEARD
 
 LINES = 300  # of each chain, in turn
-WARM_UP_S = 6.0  # a new brain checks its rules in a thread first, which delays lines by up to 30 ms
+WARM_UP_S = 1.0  # lines count from the brain's first second on
 AUTO = '[[modes]]\nmode = "auto"\n'
 
 

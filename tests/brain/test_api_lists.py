@@ -13,13 +13,18 @@ from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brain.adapters.log import LogClock
 from brain.adapters.readmodel import ReadModel
 from brain.console import lists
 from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery, RunsQuery
 from brain.console.api.pages import cursor, place
+from brain.console.feed import Feed
 from brain.console.packing import packed, takes_gzip
 from brain.core.effects import Note
+from brain.core.inputs import OperatorCommand
 from brain.core.state import Incident, IncidentState, Run, RunState
+from brain.leader.history import HistoryWriter
+from brain.leader.notes import BrainNotes
 from tests.brain.world import GPU, Story, pack
 
 MANY = 45
@@ -159,6 +164,32 @@ def test_pages_have_each_one_once_newest_first(model: ReadModel, limit: int) -> 
     assert found == [f"inc-{number:03}" for number in whole]
     newest = [f"e{number}#0" for number in reversed(range(MANY))]
     assert pages(notes, model, "notes", limit=limit) == newest
+
+
+def test_who_did_it_alone_or_with_a_second(tmp_path: Path) -> None:
+    """Notes that a command caused carry who gave it: the engine's by the log, the brain's own as it says."""
+    model = ReadModel(tmp_path / "who")
+    history = HistoryWriter(model, Feed())
+    history.open("log-1")
+    given = [("ann", "holds"), ("ann and ben", "close"), ("", "a fault"), ("anna", "acks"), ("ben", "asks")]
+    for seq, (who, text) in enumerate(given, 1):
+        made = Note(id=f"e{seq}#0", at=float(seq), kind="operator.hold", text=text, data={"more": 1})
+        said = OperatorCommand(id=f"e{seq}", who=who, verb="ack", args={})
+        history.collect(seq, [made], said if who else None)
+    assert history.flush()
+    BrainNotes("b", LogClock(), model, Feed()).write("access.login", "ben logged in", "ben")
+    found = notes(model)["notes"]
+    assert [one["who"] for one in found] == ["ben", "ben", "anna", "", "ann and ben", "ann"]
+    assert found[1]["data"] == {"who": "ben", "more": 1}
+
+    def by(who: str) -> list[str]:
+        return [one["text"] for one in notes(model, who=who)["notes"]]
+
+    assert by("ann") == ["close", "holds"]
+    assert by("ben") == ["ben logged in", "asks", "close"]
+    assert by("ann*") == ["acks", "close", "holds"]
+    assert by("*") == ["ben logged in", "asks", "acks", "close", "holds"]
+    assert by("an") == []
 
 
 def test_what_is_added_meanwhile_moves_nothing(model: ReadModel, incident: Incident) -> None:

@@ -17,6 +17,8 @@ class Proxy:
         self._target = target
         self._loop = asyncio.new_event_loop()
         self._open = asyncio.Event()
+        self._last = b""
+        self.held = threading.Event()  # after `hold_after`: that came
         self._writers: set[asyncio.StreamWriter] = set()
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
@@ -28,6 +30,10 @@ class Proxy:
     def hold(self) -> None:
         """From now on nothing comes through, in neither direction, and nobody is told."""
         self._loop.call_soon_threadsafe(self._open.clear)
+
+    def hold_after(self, last: bytes) -> None:
+        """What is sent to the broker comes through until it says this, in one piece; then as `hold`, from the next byte on."""
+        self._last = last
 
     def sever(self) -> None:
         """Every connection ends at once, and no new one gets through."""
@@ -64,12 +70,18 @@ class Proxy:
             self._close(writer)
             return
         self._writers.add(back)
-        await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
+        await asyncio.gather(self._pass(reader, back, up=True), self._pass(there, writer))
 
-    async def _pass(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def _pass(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, up: bool = False
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := await source.read(CHUNK):
                 await self._open.wait()
+                if up and self._last and self._last in data:
+                    self._last = b""
+                    self._open.clear()
+                    self.held.set()
                 sink.write(data)
                 await sink.drain()
         self._close(sink)

@@ -43,6 +43,7 @@ class Node:
         self.answer = Answer.ACCEPTED
         self.unreachable = False
         self.heard_at: list[float] = []
+        self.answered = 0  # beats
         self.moves: Callable[[], object] = lambda: None  # to another server
         self._client = client
         self._key = key
@@ -86,8 +87,8 @@ class Node:
                         await stored.wait()
         return event
 
-    async def beat(self) -> None:
-        """One sign of life."""
+    async def beat(self, *, asks: bool = False) -> None:
+        """One sign of life. `asks`: the brain shall answer, which is counted in `answered`."""
         beat = Beat(
             node=self.name,
             session=self.session,
@@ -97,6 +98,7 @@ class Node:
             spooled=0,
             dropped=0,
             wall_s=time.time() + self.ahead_s,
+            asks=asks,
         )
         await self._client.publish(self._offer(subjects.BEAT), orjson.dumps(encode_beat(beat)))
 
@@ -104,7 +106,9 @@ class Node:
         return subjects.offer(self._cell, self.name, what)
 
     async def _on_stored(self, message: Msg) -> None:
-        for event, _ in decode_acknowledgement(orjson.loads(message.data)):
+        entries = decode_acknowledgement(orjson.loads(message.data))
+        self.answered += not entries
+        for event, _ in entries:
             if event in self._stored:
                 self._stored[event].set()
 

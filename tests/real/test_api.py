@@ -103,6 +103,7 @@ async def test_what_a_client_has_is_not_sent_again(tmp_path: Path) -> None:
                 "/fleet",
                 "/runs",
                 "/needs",
+                "/reports?from=0&to=1",
                 "/rules",
                 "/runbooks",
                 "/notes",

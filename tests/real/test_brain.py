@@ -169,6 +169,18 @@ async def test_a_forged_event_is_counted_and_believed_by_nobody(tmp_path: Path) 
         assert status["leads"]
 
 
+async def test_a_beat_that_asks_is_answered(tmp_path: Path) -> None:
+    """And no other one; by that an agent with nothing to tell knows that its server is not cut off from the brain."""
+    async with lab(tmp_path) as whole:
+        node, other = await whole.node("n1"), await whole.node("n2")
+        for _ in range(5):
+            await node.beat()
+        await node.beat(asks=True)
+        await whole.until(lambda _: node.answered, "it is answered")
+        await node.event("agent.started", version="1")
+        assert (node.answered, other.answered) == (1, 0)
+
+
 async def test_a_step_goes_to_the_node_signed_and_once(tmp_path: Path) -> None:
     """Event → intent on the log → signed command; the answer closes the run; a restarted agent is asked by its new session."""
     async with lab(tmp_path, modes=AUTO, settings={"hold_off_s": 0}) as whole:

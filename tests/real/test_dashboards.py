@@ -20,7 +20,7 @@ import yaml
 from agent.metrics_file import AGENT_METRICS
 from brain.console.metrics import METRICS
 from docs.panels import BOARDS, Panel
-from tests.e2e.test_up import Up, running
+from tests.e2e.up import Up, running
 from tests.real.nats import free_port
 from tests.real.test_agent_metrics import exporter
 

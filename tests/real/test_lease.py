@@ -24,8 +24,8 @@ TTL_S = 3.0
 class Brain:
     """A lease, and the epochs that it won."""
 
-    def __init__(self, name: str) -> None:
-        self.lease = Lease("c", name, TTL_S)
+    def __init__(self, name: str, before: str = "") -> None:
+        self.lease = Lease("c", name, TTL_S, before=before)
         self.epochs: list[int] = []
 
     def leads(self) -> bool:
@@ -151,3 +151,32 @@ async def test_a_leader_that_renews_is_not_replaced_though_nobody_hears_it(tmp_p
                 await asyncio.sleep(TTL_S / RENEWALS)
                 revision = await held.update("c", b"b1:1", last=revision)
             assert other.epochs == []
+
+
+async def test_who_knows_that_the_holder_has_ended_waits_for_nothing(tmp_path: Path) -> None:
+    """A brain that was killed and is started again. Others, to whom it still looks connected, wait for its time to live."""
+    async with raw(tmp_path) as (c1, held, c2):
+        other, again = Brain("b2:1"), Brain("b1:2", before="b1:1")
+        await presence.show(c1, "c", "b1:1")
+        await held.create("c", b"b1:1")
+        beside = asyncio.create_task(forgotten(c1, TTL_S))
+        began = time.monotonic()
+        async with other.competing(c2), again.competing(c1):
+            await until(again.leads, "b1 leads again")
+            led = time.monotonic()
+            assert other.epochs == []
+            assert led - began < await beside, "before its entry has run out"
+            assert again.leads()
+
+
+async def test_another_holder_is_not_taken_for_the_one_that_has_ended(tmp_path: Path) -> None:
+    """Since then somebody else has led."""
+    async with raw(tmp_path) as (c1, held, c2):
+        again = Brain("b1:2", before="b1:1")
+        await presence.show(c1, "c", "b2:1")
+        revision = await held.create("c", b"b2:1")
+        async with again.competing(c2):
+            for _ in range(2 * RENEWALS):
+                await asyncio.sleep(TTL_S / RENEWALS)
+                revision = await held.update("c", b"b2:1", last=revision)
+            assert again.epochs == []

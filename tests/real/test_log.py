@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
+from agent.shared.nats_client import NatsClient, passed_directly
 from brain.adapters import log
 from brain.adapters.broker import brain_connection
 from brain.adapters.outbox import Outbox
@@ -20,6 +21,7 @@ from brain.nats_config import LogConfig, NatsConfig
 from tests.real.nats import client, nats_server
 
 pytestmark = pytest.mark.component("nats-server")
+HEADERS = [{subjects.HEADER_ID: "m{}"}, {subjects.HEADER_KIND: "gpu.xid", "X-Other": "m{}"}]
 SMALL = LogConfig(max_bytes=64 * 1024**2)
 
 
@@ -46,15 +48,25 @@ async def until(look: Callable[[], bool], what: str, within_s: float = 60.0) -> 
     raise AssertionError(f"not within {within_s} s: {what}")
 
 
-async def test_a_backlog_is_read_in_order_from_any_place(tmp_path: Path) -> None:
-    """Ten thousand messages, from the beginning and from the middle; the last one says that nothing is behind it."""
+@pytest.mark.parametrize("kind", [Client, NatsClient])
+async def test_a_backlog_is_read_in_order_from_any_place(tmp_path: Path, kind: type[Client]) -> None:
+    """Ten thousand messages, from the beginning and from the middle; the last one says that nothing is behind it. Whatever
+    headers they have, and whichever way through nats-py they take.
+    """
     with nats_server(tmp_path) as server:
-        async with client(server.url) as connection:
-            await log.ensure(connection, "c", SMALL)
-            jetstream = connection.jetstream()
+        async with client(server.url) as publisher:
+            await log.ensure(publisher, "c", SMALL)
+            jetstream = publisher.jetstream()
             for number in range(10_000):
-                await jetstream.publish_async(subjects.event("c", f"n{number % 7}"), b"%d" % number)
+                headers = HEADERS[number % 10] if number % 10 < len(HEADERS) else None
+                headers = {name: text.format(number) for name, text in headers.items()} if headers else None
+                subject = subjects.event("c", f"n{number % 7}")
+                await jetstream.publish_async(subject, b"%d" % number, headers=headers)
             await jetstream.publish_async_completed()
+        connection = kind()
+        await connection.connect(server.url)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(connection.close)
             for after in (0, 7000):
                 reader = log.Reader(connection, "c", after)
                 records: list[log.Record] = []
@@ -66,6 +78,39 @@ async def test_a_backlog_is_read_in_order_from_any_place(tmp_path: Path) -> None
                 assert [record.seq for record in records] == list(range(after + 1, 10_001))
                 assert [int(record.body) for record in records] == list(range(after, 10_000))
                 assert [record.at for record in records] == sorted(record.at for record in records)
+
+
+async def test_messages_take_the_short_way_through_nats_py(tmp_path: Path) -> None:
+    """In order, with their headers; and the long one when the short one has ended."""
+    with nats_server(tmp_path) as server:
+        connection = NatsClient()
+        await connection.connect(server.url)
+        long: list[bytes] = []
+        short: list[tuple[bytes, bytes, bytes, object]] = []
+
+        async def heard(message: Msg) -> None:
+            long.append(message.data)
+
+        subscription = await connection.subscribe("a", cb=heard)
+
+        async def publish() -> None:
+            await connection.publish("a", b"bare")
+            await connection.publish("a", b"id", reply="b", headers={subjects.HEADER_ID: "1"})
+            await connection.publish("a", b"other", headers={"X-Other": "2"})
+            await connection.flush()
+
+        with passed_directly(connection, subscription, lambda *message: short.append(message)):
+            await publish()
+            await until(lambda: len(short) + len(long) == 3, "all of it")
+        assert short == [
+            (b"a", b"", b"bare", None),
+            (b"a", b"b", b"id", None),  # nobody asks for them
+            (b"a", b"", b"other", {"X-Other": "2"}),
+        ], "nats-py has no _process_msg any more?"
+        await publish()
+        await until(lambda: len(long) == 3, "all of it")
+        assert len(short) == 3
+        await connection.close()
 
 
 async def test_what_is_read_one_by_one_is_acknowledged_while_nothing_comes(tmp_path: Path) -> None:

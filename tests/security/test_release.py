@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from agent import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
+VENDOR = ROOT / "brain/console/web/vendor/vendor.json"  # what of npm lies in the wheel
 RELEASE = ROOT / "deploy/release"
 NEEDED = ("git", "ssh-keygen", "sha256sum")
 MISSING = [tool for tool in NEEDED if shutil.which(tool) is None]
@@ -155,9 +157,12 @@ def test_the_bill_of_materials_names_what_is_pinned(built: Path, name: str, lock
     bill = json.loads(text)
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     assert bill["metadata"]["component"]["name"] == "gpuward"
-    assert {one["name"]: one["version"] for one in bill["components"]} == pins(RELEASE / lock)
+    scripts = {one["name"]: one["version"] for one in json.loads(VENDOR.read_text())["packages"]}
+    wanted = pins(RELEASE / lock) | (scripts if name == "gpuward" else {})
+    assert {one["name"]: one["version"] for one in bill["components"]} == wanted
     for one in bill["components"]:
-        assert one["purl"].startswith(f"pkg:pypi/{one['name']}@")
+        kind = "npm" if one["name"] in scripts else "pypi"
+        assert one["purl"].startswith(f"pkg:{kind}/{quote(one['name'])}@")
         assert one["externalReferences"][0]["hashes"]
     assert str(ROOT) not in text
     assert "file:" not in text

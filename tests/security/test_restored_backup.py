@@ -132,7 +132,7 @@ class Told(BrainAlerts, BrainNotes):
         """As BrainAlerts.clear."""
         self.alerts.pop(cause, None)
 
-    def write(self, kind: str, text: str) -> None:
+    def write(self, kind: str, text: str, who: str = "") -> None:
         """As BrainNotes.write."""
         self.notes.append(text)
 

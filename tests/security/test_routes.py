@@ -31,17 +31,21 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("GET", "/api/v1/nodes/{name}"): (READ, None),
     ("GET", "/api/v1/fleet"): (READ, None),
     ("GET", "/api/v1/needs"): (READ, None),
+    ("GET", "/api/v1/reports"): (READ, None),
     ("GET", "/api/v1/rules"): (READ, None),
     ("GET", "/api/v1/rules/{name}"): (READ, None),
     ("GET", "/api/v1/runbooks"): (READ, None),
     ("GET", "/api/v1/runbooks/{name}"): (READ, None),
     ("GET", "/api/v1/notes"): (READ, None),
+    ("GET", "/api/v1/notes.ndjson"): (READ, None),
     ("GET", "/api/v1/watch"): (READ, None),
     ("GET", "/api/v1/openapi.json"): (READ, None),
     ("GET", "/metrics"): (READ, None),
     ("GET", "/api/v1/me"): (READ, None),
     ("GET", "/api/v1/tokens"): (READ, None),
     ("GET", "/api/v1/evidence/{id}"): (READ, None),
+    ("GET", "/api/v1/evidence-files/{id}"): (READ, None),
+    ("GET", "/api/v1/evidence-file/{id}"): (READ, None),
     ("GET", "/api/v1/drill"): (READ, None),
     ("GET", "/api/v1/log"): (Role.ADMINISTRATOR, None),
     ("POST", "/api/v1/drill"): (Role.OPERATOR, {"name": "nothing"}),
@@ -49,10 +53,11 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("POST", "/api/v1/tokens/revoke"): (READ, {"ids": ["nothing"]}),
     ("POST", "/login/session"): (READ, {}),
     ("POST", "/login/link"): (READ, {}),
+    ("POST", "/api/v1/diagnose"): (READ, {"log": "[1.0] nothing"}),
     ("POST", "/api/v1/command"): (Role.OPERATOR, {"verb": "ack", "args": {"id": "inc-nothing"}}),
 }
-# They change nothing but the browser of whoever asks, who can do no more there (test_browser_sessions.py).
-OWN = ("/login/session", "/login/link")
+# They change nothing but the browser of whoever asks, who can do no more there (test_browser_sessions.py), or nothing at all.
+OWN = ("/login/session", "/login/link", "/api/v1/diagnose")
 # Everybody may use these, logged in or not. At a provider that does not answer nobody gets further; no login was begun here.
 OPEN = {
     ("GET", "/healthz"): 200, ("GET", "/readyz"): 200, ("GET", "/api/join"): 200, ("POST", "/api/join"): 400,

@@ -38,6 +38,6 @@ class FolderView:
         """One of the test's."""
         return self.bundles.get(f"{node}/{command}")
 
-    def note(self, kind: str, text: str) -> None:
+    def note(self, kind: str, text: str, who: str = "") -> None:
         """Keeps a note."""
         self.notes.append((kind, text))

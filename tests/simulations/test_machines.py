@@ -219,6 +219,18 @@ def test_people_can_repair_everything() -> None:
         assert not machine.state.unreachable(105.5)
 
 
+def test_a_new_cable_is_told_where_a_bounce_did_not_help() -> None:
+    """The interface was taken down and up before: nothing but its cable was still wrong."""
+    machine = injected("cable-cut")
+    machine.advance(105.0)
+    (link,) = [name for name, one in machine.state.links.items() if one.cut]
+    machine.apply([ch.after(0, ch.AdminDown(link=link)), ch.after(0.5, ch.AdminUp(link=link))], 105.5)
+    machine.advance(106.5)
+    machine.apply(DRILLS["repair"].plan(machine.state), 107)
+    ((_, told),) = machine.advance(107)
+    assert (told.kind, told.data["up"]) == ("link.state", True)
+
+
 def test_a_fault_that_passes_by_itself_leaves_the_others() -> None:
     """The end of a congestion repairs nothing else on the node."""
     machine = injected("ib-congested", now=0.0)

@@ -23,7 +23,7 @@ from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
 from brain.console.access.people import OWN_AFFAIR, Person, Touched
 from brain.console.access.refusals import Refusals
-from brain.console.access.route import JUDGED, LEAST, OPEN, PERSON, Handler
+from brain.console.access.route import BODY, JUDGED, LARGEST, LEAST, OPEN, PERSON, Handler
 from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import taken_apart
 from brain.console_config import ConsoleConfig, Role
@@ -117,8 +117,7 @@ class Door:
             request.content_type != "application/json" or hdrs.CONTENT_ENCODING in request.headers
         ):
             raise web.HTTPUnsupportedMediaType(text="the body must be application/json, and not packed")
-        resource = request.match_info.route.resource
-        route = (request.method, resource.canonical if resource else "")
+        route = _route(request)
         if route not in request.app[LEAST]:
             raise web.HTTPForbidden(text="nobody may use this route")
         least = request.app[LEAST][route]
@@ -343,14 +342,32 @@ def _address(request: web.Request) -> str:
 
 
 async def _whole_body(request: web.Request) -> None:
-    """Reads it; aiohttp keeps it for the route."""
+    """Reads it; aiohttp keeps it for the route, or the request where the route takes a larger one than the server does."""
     try:
         async with asyncio.timeout(BODY_S):
-            await request.read()
+            if largest := request.app[LARGEST].get(_route(request), 0):
+                request[BODY] = await _large(request, largest)
+            else:
+                await request.read()
     except TimeoutError as error:
         raise web.HTTPRequestTimeout(text=f"the body did not come within {BODY_S:g} s") from error
     except (web.RequestPayloadError, ConnectionError) as error:
         raise web.HTTPBadRequest(text="the body is not what its headers say, or has broken off") from error
+
+
+async def _large(request: web.Request, largest: int) -> bytes:
+    """HTTPRequestEntityTooLarge as soon as it is."""
+    body = bytearray()
+    async for piece in request.content.iter_any():
+        body += piece
+        if len(body) > largest:
+            raise web.HTTPRequestEntityTooLarge(max_size=largest, actual_size=len(body))
+    return bytes(body)
+
+
+def _route(request: web.Request) -> tuple[str, str]:
+    resource = request.match_info.route.resource
+    return request.method, resource.canonical if resource else ""
 
 
 def _bearer(request: web.Request) -> str:

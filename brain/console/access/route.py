@@ -13,6 +13,8 @@ LEAST: web.AppKey[Mapping[tuple[str, str], Role | None]] = web.AppKey("least", M
 OPEN: web.AppKey[frozenset[tuple[str, str]]] = web.AppKey(
     "open", frozenset
 )  # may be read without a credential
+LARGEST: web.AppKey[Mapping[tuple[str, str], int]] = web.AppKey("largest", Mapping)
+BODY: web.RequestKey[bytes] = web.RequestKey("body", bytes)  # of a route that takes a larger one
 PERSON: web.RequestKey[Person] = web.RequestKey("person", Person)
 JUDGED: web.RequestKey[bool] = web.RequestKey(
     "judged", bool
@@ -30,6 +32,8 @@ class Route:
     handler: Handler
     # May it be used without a credential where reading is open (console.open_reading)?
     open: bool = False
+    # Bytes of a body; 0: as the server takes it (brain/console/server.py)
+    largest: int = 0
 
 
 def get(path: str, handler: Handler, *, named: bool = False) -> Route:
@@ -41,13 +45,16 @@ def add(app: web.Application, routes: Iterable[Route]) -> None:
     """Adds them to an application; what is not among them is refused to everybody."""
     least: dict[tuple[str, str], Role | None] = {}
     readable: set[tuple[str, str]] = set()
+    largest: dict[tuple[str, str], int] = {}
     for route in routes:
         resource = app.router.add_route(route.method, route.path, route.handler).resource
         key = (route.method, resource.canonical if resource else route.path)
         least[key] = route.least
+        largest[key] = route.largest
         if route.open:
             readable.add(key)
     app[LEAST] = least
+    app[LARGEST] = largest
     app[OPEN] = frozenset(readable)
 
 

@@ -4,6 +4,7 @@ from pydantic import Field
 
 from brain.console.api.base import Shape, Time
 from brain.console.api.incident_shapes import EvidenceShape, IncidentShape, NoteShape, RunShape
+from brain.console.api.needs_shapes import WantedApprovalShape
 from brain.console.api.status_shapes import HoldShape
 
 
@@ -48,6 +49,7 @@ class ExplainedRunShape(RunShape):
     """A run with its plan, its gates and its approvals."""
 
     plan: list[str]
+    approval: WantedApprovalShape | None = Field(description="What it waits for; null: for no approval.")
     would: list[WouldShape]
     gates: list[LineShape]
     approvals: list[LineShape]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from brain.console.api.base import Asked, Shape
+from brain.console.api.base import Asked, Shape, Time
 
 
 class DrillShape(Shape):
@@ -32,6 +32,7 @@ class InjectedShape(DrillShape):
 
     ok: bool
     nodes: list[str] = Field(description="Where.")
+    at: Time = Field(description="When, by the brain's clock: what comes of it opens later.")
 
 
 class WantedDrill(Asked):

@@ -32,12 +32,14 @@ class Endpoint(Generic[Q, B]):
     body: type[B]
     # Status -> what is answered. Files and streams: `media`
     answers: Mapping[int, type[Shape]] = field(default_factory=dict)
-    # Media type of an answer that is no JSON; empty: it is
+    # Media type of an answer that is no JSON, or can be none; empty: each is
     media: str = ""
     # What the path's parts mean
     parts: Mapping[str, str] = field(default_factory=dict)
     # Further statuses of problems, beside those that each request can have
     problems: tuple[int, ...] = ()
+    # Bytes of a body; 0: as the server takes it
+    largest: int = 0
 
     @property
     def whole_path(self) -> str:
@@ -84,6 +86,7 @@ def sends(
     body: type[B],
     least: Role,
     problems: tuple[int, ...] = (),
+    largest: int = 0,
 ) -> Endpoint[Nothing, B]:
     """Returns the row of something that changes something: its handler says by `Door.demand` what it touches."""
     return Endpoint(
@@ -97,4 +100,5 @@ def sends(
         body=body,
         answers=answers,
         problems=problems,
+        largest=largest,
     )

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from brain.console.api.base import Shape, Time
+from brain.console.api.base import Asked, Shape, Time
 from brain.console.api.pages import Paged
 from brain.core.pack.spec import Priority
 from brain.core.state import IncidentState, RunState
@@ -98,6 +98,7 @@ class NoteShape(Shape):
     run: str = Field(description="Empty: it is about none.")
     scope: str
     caused_by: str = Field(description="The id of the input that caused it.")
+    who: str = Field(description="Who gave the command that caused it, `ann and ben` of two; empty: nobody.")
     data: dict[str, Any]
     at: Time | None
 
@@ -109,8 +110,8 @@ class NoteListShape(Shape):
     next: str = Field(description="The cursor of the next page; empty: this is the last one.")
 
 
-class NotesQuery(Paged):
-    """Which notes. `limit`: 100 where it is left out."""
+class NotesFileQuery(Asked):
+    """Which notes."""
 
     kind: Pattern = Field(
         default="",
@@ -119,8 +120,15 @@ class NotesQuery(Paged):
     incident: str = Field(default="", max_length=300, description="Only those about this incident.")
     run: str = Field(default="", max_length=300, description="Only those about this run.")
     scope: Pattern = Field(default="", description="Only those at these scopes (glob).")
+    who: str = Field(
+        default="", max_length=300, description="Only what these people did (glob), alone or with a second."
+    )
     since: Since = None
     until: Until = None
+
+
+class NotesQuery(Paged, NotesFileQuery):
+    """Which notes. `limit`: 100 where it is left out."""
 
 
 class RungShape(Shape):

@@ -134,7 +134,8 @@ def _responses(row: Endpoint[Any, Any], schemas: Mapping[type[BaseModel], Json])
         kind = PROBLEM if issubclass(model, ProblemShape) else "application/json"
         found[str(status)] = _response(status, kind, schemas[model])
     if row.media:
-        found["200"] = _response(200, row.media, {})
+        content = found.setdefault("200", {"description": HTTPStatus(200).phrase, "content": {}})["content"]
+        content[row.media] = {"schema": {}}
     if row.method == "GET" and "200" in found and "application/json" in found["200"]["content"]:
         found["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
         found["304"] = {"description": "Not Modified: the ETag is one of If-None-Match."}

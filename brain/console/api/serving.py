@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 from pydantic import ValidationError
 
 from agent.contract.messages import clip
-from brain.console.access.route import Route
+from brain.console.access.route import BODY, Route
 from brain.console.answers import encoded, json_answer
 from brain.console.api.base import Nothing, Shape
 from brain.console.api.endpoint import B, Endpoint, Q
@@ -56,6 +56,7 @@ def serve(endpoint: Endpoint[Q, B], handler: Serves[Q, B]) -> Route:
         method=endpoint.method,
         path=endpoint.whole_path,
         least=endpoint.least,
+        largest=endpoint.largest,
         handler=answered,
         open=endpoint.method == "GET" and not endpoint.named and endpoint.least is Role.VIEWER,
     )
@@ -78,6 +79,6 @@ async def _body(kind: type[B], request: web.Request) -> B:
     if issubclass(kind, Nothing):
         return kind()
     try:
-        return kind.model_validate_json(await request.read())
+        return kind.model_validate_json(request[BODY] if BODY in request else await request.read())
     except ValidationError as error:
         raise wrong("the body", error) from error

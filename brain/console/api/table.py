@@ -18,14 +18,17 @@ from brain.console.api.access_shapes import (
 from brain.console.api.base import Nothing
 from brain.console.api.chain_shapes import ChainShape
 from brain.console.api.command_shapes import RefusedShape, SaidShape
+from brain.console.api.diagnosis_shapes import LARGEST_BODY, DiagnosisShape, WantedDiagnosis
 from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
 from brain.console.api.endpoint import Endpoint, reads, sends
+from brain.console.api.evidence_shapes import EvidenceFileQuery, EvidenceFilesShape
 from brain.console.api.fleet_shapes import FleetQuery, FleetShape
 from brain.console.api.incident_shapes import (
     IncidentListShape,
     IncidentShape,
     IncidentsQuery,
     NoteListShape,
+    NotesFileQuery,
     NotesQuery,
     RunListShape,
     RunShape,
@@ -42,11 +45,14 @@ from brain.console.api.pack_shapes import (
     RunbookListShape,
     RunbooksQuery,
 )
+from brain.console.api.report_shapes import ReportQuery, ReportShape
 from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusShape
 from brain.console.api.verbs import CommandBody
 from brain.console_config import Role
 
+NDJSON = "application/x-ndjson"
 _INCIDENT = {"id": "An incident, or the beginning of its id."}
+_BUNDLE = {"id": "A bundle (`<node>/<command>`), or an incident, run or step: its newest bundle."}
 STATUS = reads(
     "status",
     "/status",
@@ -87,6 +93,13 @@ NOTES = reads(
     NoteListShape,
     query=NotesQuery,
 )
+NOTES_FILE = reads(
+    "notes_file",
+    "/notes.ndjson",
+    "The audit as a file: a note on each line, newest first.",
+    query=NotesFileQuery,
+    media=NDJSON,
+)
 INCIDENT = reads(
     "incident", "/incidents/{id}", "One incident.", IncidentShape, query=Nothing, parts=_INCIDENT
 )
@@ -122,6 +135,14 @@ RUNBOOK = reads(
     query=Nothing,
     parts={"name": "Of a runbook in force."},
 )
+REPORTS = reads(
+    "reports",
+    "/reports",
+    "What happened in a time: incidents by cause, how fast they were found, decided and healed, and what they cost.",
+    ReportShape,
+    query=ReportQuery,
+    media="text/csv",
+)
 WATCH = reads(
     "watch",
     "/watch",
@@ -138,7 +159,25 @@ EVIDENCE = reads(
     query=Nothing,
     named=True,
     media="application/gzip",
-    parts={"id": "A bundle (`<node>/<command>`), or an incident, run or step: its newest bundle."},
+    parts=_BUNDLE,
+)
+EVIDENCE_FILES = reads(
+    "evidence_files",
+    "/evidence-files/{id:.+}",
+    "What is in an evidence bundle.",
+    EvidenceFilesShape,
+    query=Nothing,
+    named=True,
+    parts=_BUNDLE,
+)
+EVIDENCE_FILE = reads(
+    "evidence_file",
+    "/evidence-file/{id:.+}",
+    "One file of an evidence bundle, as its node has packed it.",
+    query=EvidenceFileQuery,
+    named=True,
+    media="application/octet-stream",
+    parts=_BUNDLE,
 )
 LOG = reads(
     "log",
@@ -184,6 +223,15 @@ COMMAND = sends(
     body=CommandBody,
     least=Role.OPERATOR,
 )
+DIAGNOSE = sends(
+    "diagnose",
+    "/diagnose",
+    "Says what a kernel log means, as `gpuward diagnose` does, by this brain's rules. Nothing of it is kept.",
+    {200: DiagnosisShape},
+    body=WantedDiagnosis,
+    least=Role.VIEWER,
+    largest=LARGEST_BODY,
+)
 DRILLS = reads(
     "drills",
     "/drill",
@@ -218,20 +266,25 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     INCIDENT,
     EXPLAIN,
     NOTES,
+    NOTES_FILE,
     RUNS,
     RUN,
     RULES,
     RULE,
     RUNBOOKS,
     RUNBOOK,
+    REPORTS,
     WATCH,
     EVIDENCE,
+    EVIDENCE_FILES,
+    EVIDENCE_FILE,
     LOG,
     ME,
     TOKENS,
     MAKE_TOKEN,
     REVOKE_TOKENS,
     COMMAND,
+    DIAGNOSE,
     DRILLS,
     INJECT,
     OPENAPI,

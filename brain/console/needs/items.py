@@ -66,7 +66,7 @@ def incident(one: Incident, state: State, drained: Sequence[str], allowed: Allow
         run=run.id if run else "",
         acked_by=one.pages.acked_by,
         out_of_service=list(drained[:_SHOWN]),
-        approval=_wanted(asking, state) if asking else None,
+        approval=wanted_approval(asking, state) if asking else None,
         verbs=allowed.of(*verbs),
     )
 
@@ -117,7 +117,8 @@ def _doing(run: Run) -> str:
     return ", ".join(part for part in (name, run.state.value, newest or run.why) if part)
 
 
-def _wanted(run: Run, state: State) -> WantedApprovalShape | None:
+def wanted_approval(run: Run, state: State) -> WantedApprovalShape | None:
+    """Returns exactly what an approval of a run that waits for one would be for; None: nothing is left of it."""
     rungs = plans.rungs(run)
     if run.rung >= len(rungs):
         return None

@@ -27,6 +27,18 @@ export async function get(where, { signal } = {}) {
   return body
 }
 
+/** Returns the bytes at /api/v1/<path>. */
+export async function bytes(where, { signal } = {}) {
+  const answer = await sent(API + where, { signal })
+  if (!answer.ok) await read(answer)
+  try {
+    return await answer.arrayBuffer()
+  } catch (error) {
+    if (error.name === 'AbortError') throw error
+    throw new Problem(0, '') // it broke off
+  }
+}
+
 /** Posts JSON to /api/v1/<path>, and returns the answer with its status: 202 means that a second person must say the same. */
 export async function post(where, body) {
   return posted(API + where, body)

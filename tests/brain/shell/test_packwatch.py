@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
@@ -13,6 +12,8 @@ import pytest
 from agent.shared import files
 from brain import renamed
 from brain.adapters import packwatch
+from brain.adapters.pack_build import Build, Wanted
+from brain.adapters.pack_process import PackProcess
 from brain.adapters.packwatch import PackWatch
 from brain.config import parse
 from brain.core.pack.spec import Pack
@@ -29,13 +30,14 @@ class Site:
             shutil.copytree(ROOT / name, folder / name)
         config = parse({"rules": "rules", "runbooks": "runbooks"}, "site.toml", folder)
         self.file = folder / "rules" / "bond.yaml"
-        self.watch = PackWatch(config, self._try)
-        self.tried = 0  # packs, on their own examples
+        self.watch = PackWatch(config, self._build)
+        self.process = PackProcess()
+        self.tried = 0  # builds
         self.calls: list[tuple[str, Sequence[str]]] = []
 
-    def _try(self, pack: Pack) -> Sequence[str]:
+    async def _build(self, wanted: Wanted) -> Build:
         self.tried += 1
-        return [] if pack.rules else ["no rules"]
+        return await self.process.build(wanted)
 
     def take(self, pack: Pack) -> None:
         """A usable pack."""
@@ -140,7 +142,7 @@ async def test_a_new_leader_is_told_at_once_of_files_that_were_read_before(
         errors = await site.next("refuse")
         site.watch.report_again()
         assert await site.next("refuse") == errors
-        assert site.tried == 2, "no pack could be made of them"
+        assert site.tried == 3, "no pack could be made of them, and they were not read again"
 
 
 async def test_a_build_that_was_cut_off_is_done_by_the_next_session(
@@ -149,17 +151,16 @@ async def test_a_build_that_was_cut_off_is_done_by_the_next_session(
     """The connection is lost while changed rules are tried: whoever serves next takes them, not the old ones."""
     async with watched(tmp_path, monkeypatch) as site:
         first = await site.next("take")
-        trying, go_on = threading.Event(), threading.Event()
+        trying = asyncio.Event()
 
-        def slowly(pack: Pack) -> Sequence[str]:
+        async def slowly(wanted: Wanted) -> Build:
             trying.set()
-            go_on.wait(30)
-            return []
+            return await Site._build(site, wanted)
 
-        site.watch._problems = slowly
+        site.watch._build = slowly
         site.write("severity: P2", "severity: P3")
-        await asyncio.to_thread(trying.wait, 30)
-    go_on.set()
+        async with asyncio.timeout(30):
+            await trying.wait()
     async with serving(site):
         site.watch.report_again()
         assert await site.next("take") != first
@@ -211,13 +212,13 @@ async def test_who_begins_to_lead_while_the_files_are_read_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two reports would put the same rules on the log twice."""
-    build = PackWatch.build
+    build = Site._build
 
-    def slow(watch: PackWatch) -> packwatch.Build:
-        watch.report_again()
-        return build(watch)
+    async def slow(site: Site, wanted: Wanted) -> Build:
+        site.watch.report_again()
+        return await build(site, wanted)
 
-    monkeypatch.setattr(PackWatch, "build", slow)
+    monkeypatch.setattr(Site, "_build", slow)
     async with watched(tmp_path, monkeypatch) as site:
         async with asyncio.timeout(30):
             while not site.calls:

@@ -3,6 +3,7 @@
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { repeat } from '../vendor/lit-html/directives/repeat.js'
 import { get, path, Problem } from '../net.js'
+import { exactly } from '../parts/approval.js'
 import { ladder } from '../parts/ladder.js'
 import { scopeMark, severity, stateMark } from '../parts/marks.js'
 import { time } from '../parts/times.js'
@@ -30,7 +31,7 @@ export function concerns(note, state) {
 
 export function view(state) {
   const { incident, runs, rule } = state.data
-  const waiting = runs.find((run) => run.state === 'approval')
+  const waiting = runs.find((run) => run.approval)
   return html`
     <article class="incident">
       <header class="head">
@@ -56,23 +57,19 @@ export function view(state) {
 }
 
 function approval(state, run) {
-  const rung = run.rungs[run.rung - 1]
-  const line = run.plan[run.rung - 1] ?? ''
   const would = run.would.filter((one) => !run.steps.some((step) => step.id === one.step))
-  const what = html`
-    <p>${t('approve-what')}</p>
-    <p class="exact"><strong>${rung?.name}</strong> <code>${line.replace(/^\d+\. [^:]*: /, '')}</code></p>
-    <p>${t('on')} ${scopeMark(run.scope, run.node)}</p>
-    ${would.map((one) => html`<p class=${one.ok ? 'would' : 'would bad'}>${one.lines.map((text) => html`<span>${text}</span>`)}</p>`)}
-    <p class="small">${t('approve-ends')}</p>`
   return html`<section class="card asks" aria-labelledby="asks">
     <h2 id="asks">${t('needs-approval')}</h2>
-    <p>${run.why}</p>${what}
-    ${may(state, 'approve') ? html`<p class="actions only-wide">
-      ${verbButton(state, 'approve', t('verb-approve'), () => askApprove(state, { id: run.id, rungName: rung?.name }, what), { main: true })}
-      ${verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, run.id), { bad: true })}</p>`
+    ${exactly(run.approval)}
+    ${would.map((one) => html`<p class=${one.ok ? 'would' : 'would bad'}>${one.lines.map((text) => html`<span>${text}</span>`)}</p>`)}
+    ${may(state, 'approve') ? html`<p class="actions only-wide">${approve(state, run)} ${verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, run.id), { bad: true })}</p>`
       : html`<p class="small">${state.me?.how ? t('may-not-approve') : t('log-in-to-act')}</p>`}
   </section>`
+}
+
+function approve(state, run) {
+  const args = { id: run.id, rung: run.approval.rung }
+  return verbButton(state, 'approve', t('verb-approve'), () => askApprove(state, args, run.approval), { main: true })
 }
 
 function because(state, incident, rule) {
@@ -148,23 +145,15 @@ async function more(event, state, name) {
 
 function actions(state, incident, waiting) {
   if (OVER.includes(incident.state) || !may(state, 'ack')) return nothing
-  const rung = waiting?.rungs[waiting.rung - 1]
   const acked = Boolean(incident.pages.acked_by)
   const running = state.data.runs.some((run) => !['succeeded', 'exhausted', 'observed', 'cancelled'].includes(run.state))
   const wide = incident.node ? [`node/${incident.node}`] : []
   return html`<div class="bar">
-    ${waiting ? verbButton(state, 'approve', t('verb-approve'), () => askApprove(state, { id: waiting.id, rungName: rung?.name }, exactly(waiting)), { main: true }) : nothing}
+    ${waiting ? approve(state, waiting) : nothing}
     ${waiting ? verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, waiting.id), { bad: true }) : nothing}
     ${incident.pages.sent && !acked ? verbButton(state, 'ack', t('verb-ack'), () => give('ack', { id: incident.id }), { main: !waiting }) : nothing}
     ${running && !waiting ? verbButton(state, 'deny', t('verb-take-over'), () => askDeny(state, incident.id)) : nothing}
     ${verbButton(state, 'hold', t('verb-hold'), () => askHold(state, wide[0] ?? incident.scope, wide.length && incident.scope !== wide[0] ? [incident.scope] : []))}
     ${verbButton(state, 'close', t('verb-close'), () => askClose(state, incident.id))}
   </div>`
-}
-
-function exactly(run) {
-  const rung = run.rungs[run.rung - 1]
-  const line = run.plan[run.rung - 1] ?? ''
-  return html`<p>${t('approve-what')}</p><p class="exact"><strong>${rung?.name}</strong> <code>${line.replace(/^\d+\. [^:]*: /, '')}</code></p>
-    <p>${t('on')} ${scopeMark(run.scope, run.node)}</p><p class="small">${t('approve-ends')}</p>`
 }

@@ -43,3 +43,29 @@ export function time(at, { relative = false } = {}) {
   if (!at) return nothing
   return html`<time datetime=${at} title=${at}>${relative ? ago(at) : moment(at)}</time>`
 }
+
+/** A <time> with its date and seconds, for lists in which each line counts. */
+export function stamp(at) {
+  if (!at) return nothing
+  const shown = format({ year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit' })
+  return html`<time datetime=${at} title=${at}>${shown.format(Date.parse(at))}</time>`
+}
+
+/** Seconds since 1970 as an <input type="datetime-local"> takes them, in the reader's zone; empty: none. */
+export function toLocal(seconds) {
+  const ms = Number(seconds) * 1000
+  if (!seconds || !Number.isFinite(ms) || Math.abs(ms) > 1e14) return ''
+  return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+}
+
+/** The other way round. */
+export function fromLocal(value) {
+  const ms = value ? new Date(value).getTime() : NaN
+  return Number.isFinite(ms) ? String(ms / 1000) : ''
+}
+
+/** From when until when, in ms since 1970; the date once where both are of one day. */
+export function range(from, to) {
+  const shown = format({ year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' })
+  return shown.formatRange(from, to)
+}

@@ -4,12 +4,15 @@ import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { load, say } from '../app.js'
 import { post, Problem } from '../net.js'
 import { t, word } from '../words.js'
+import { exactly } from './approval.js'
 import { askFor } from './dialog.js'
+import { scopeMark } from './marks.js'
 
 const RANK = ['viewer', 'operator', 'approver', 'administrator']
 const LEAST = {
   hold: 'operator', release: 'operator', approve: 'approver', deny: 'operator', ack: 'operator', close: 'operator',
   return: 'operator', forget: 'operator', note: 'operator', start: 'approver', mode: 'administrator', reset: 'approver',
+  drill: 'operator', observe: 'operator', // who may stop things may also have them only planned
 }
 const HOURS = [['3600', 1], ['14400', 4], ['28800', 8], ['86400', 24]]
 
@@ -39,14 +42,30 @@ export async function give(verb, args) {
   }
 }
 
+/** A button for one of the verbs that the brain says this person may give ({verb, args, asks}); it asks first. */
+export function sayButton(state, one, { main = false, approval = null, hold = null } = {}) {
+  const { verb, args } = one
+  const ask = {
+    approve: () => askApprove(state, args, approval),
+    deny: () => askDeny(state, args.id),
+    ack: () => give('ack', args),
+    hold: () => askHold(state, args.scope),
+    close: () => askClose(state, args.id),
+    return: () => askReturn(state, args.node),
+    release: () => askRelease(state, hold ?? { id: args.scope }),
+    reset: () => askReset(state),
+  }[verb]
+  return ask ? verbButton(state, verb, t(`verb-${verb}`), ask, { main, bad: verb === 'deny' }) : nothing
+}
+
 /** Asks for an approval: what exactly would be done, and what it disrupts, stands in the question. */
-export function askApprove(state, run, what) {
-  askFor(state, {
-    title: t('approve-title'),
-    body: what,
-    action: t('verb-approve'),
-    then: () => give('approve', { id: run.id, rung: run.rungName }),
-  })
+export function askApprove(state, args, approval) {
+  askFor(state, { title: t('approve-title'), body: exactly(approval), action: t('verb-approve'), then: () => give('approve', args) })
+}
+
+/** Asks before the breaker is reset. */
+export function askReset(state) {
+  askFor(state, { title: t('reset-title'), body: html`<p>${t('reset-what')}</p>`, action: t('verb-reset'), bad: true, then: () => give('reset', {}) })
 }
 
 /** Asks for a reason, and says no. */
@@ -98,7 +117,40 @@ export function askReturn(state, node) {
 /** Ends a hold. */
 export function askRelease(state, hold) {
   askFor(state, {
-    title: t('release-title'), body: html`<p>${t('release-what', { scope: hold.scope, who: hold.who, why: hold.why })}</p>`,
+    title: t('release-title'), body: hold.scope ? html`<p>${t('release-what', { scope: hold.scope, who: hold.who, why: hold.why })}</p>` : nothing,
     action: t('verb-release'), then: () => give('release', { scope: hold.id }),
+  })
+}
+
+/** Asks before a simulated machine breaks (or is repaired). `then(injected)`: the answer of the API. */
+export function askDrill(state, drill, node, then) {
+  askFor(state, {
+    title: t('drill-title', { name: drill.name }),
+    body: html`<p>${drill.summary}</p><p class="exact">${node ? scopeMark(`node/${node}`) : t(drill.affects === 'all' ? 'drill-on-all' : 'drill-on-first')}</p>
+      <p class="small">${t('drill-simulated')}</p>`,
+    action: t(drill.breaks ? 'verb-drill' : 'verb-repair'),
+    then: async () => {
+      try {
+        await then(await post('drill', { name: drill.name, node }))
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error
+        say(error.message || t('no-answer'), { bad: true })
+      }
+    },
+  })
+}
+
+/** Asks how far a runbook may go by itself, and where. `allowed`: the modes that whoever is there may set. */
+export function askMode(state, runbook, allowed) {
+  const upTo = ['observe', 'approve', 'auto'].indexOf(runbook.at_most)
+  const modes = allowed.filter((one, n) => n <= upTo)
+  askFor(state, {
+    title: t('mode-title', { name: runbook.name }), action: t('verb-mode'),
+    body: html`<p>${t('mode-what')}</p><ul class="plain small">${modes.map((one) => html`<li><b>${word('mode', one)}</b>: ${t(`mode-means-${one}`)}</li>`)}</ul>`,
+    fields: [
+      { name: 'mode', label: t('mode'), value: modes[0], options: modes.map((one) => [one, word('mode', one)]) },
+      { name: 'nodes', label: t('mode-nodes'), value: '*', needed: true },
+    ],
+    then: ({ mode, nodes }) => give('mode', { runbook: runbook.name, mode, nodes }),
   })
 }

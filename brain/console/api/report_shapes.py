@@ -1,0 +1,95 @@
+"""What happened in a time: how many faults, how fast they were found and healed, and what they cost."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from brain.console.api.base import Asked, Shape, Time
+
+MOST = 10_000  # incidents of one report
+
+
+class SpreadShape(Shape):
+    """Some times, in seconds."""
+
+    count: int = Field(description="Of how many it is known.")
+    median_s: float | None = Field(description="null: of none.")
+    p90_s: float | None = Field(description="Nine in ten took no longer; null: of none.")
+
+
+class ReportFiguresShape(Shape):
+    """The figures of some incidents."""
+
+    incidents: int = Field(
+        description="Those that opened in this time; without those that another one explains."
+    )
+    open: int = Field(description="Of these, how many are still open.")
+    healed: int = Field(description="Of these, how many a run has healed, and verified.")
+    without_people: float | None = Field(
+        description="Of these that are over, the share (0 to 1) to which nobody said anything, and about which nobody had to be "
+        "told that no remedy is left; null: none is over."
+    )
+    detect: SpreadShape = Field(
+        description="From the first fact, as old as its node says, to the opening of the incident."
+    )
+    decide: SpreadShape = Field(description="From opening to the first step of its first run.")
+    heal: SpreadShape = Field(description="From opening to the end of the run that healed it.")
+    node_hours: float = Field(
+        description="Hours in this time for which gpuward kept nodes out of service for these incidents, and for others that had "
+        "opened before. A node that several keep so counts for each of them; in `total` once."
+    )
+
+
+class CauseFiguresShape(ReportFiguresShape):
+    """Of one cause."""
+
+    cause: str
+
+
+class NodeFiguresShape(Shape):
+    """A node that had faults."""
+
+    node: str
+    incidents: int
+    node_hours: float = Field(description="For which it was out of service, each hour once.")
+
+
+class JobFiguresShape(Shape):
+    """A job on whose nodes runs were at work."""
+
+    job: str = Field(description="As the scheduler names it.")
+    incidents: int = Field(description="How many incidents had a run on a node on which it ran.")
+
+
+class ReportShape(Shape):
+    """What happened in a time, as the history tells it."""
+
+    since: Time | None
+    until: Time | None
+    reaches: Time | None = Field(
+        description="The oldest note of the history; null: there is none. What was before is not counted."
+    )
+    whole: bool = Field(description=f"false: there are more than {MOST} incidents, and these are the newest.")
+    total: ReportFiguresShape
+    causes: list[CauseFiguresShape] = Field(description="Those with the most incidents first.")
+    nodes: list[NodeFiguresShape] = Field(description="The worst 50: by incidents, then by hours.")
+    jobs: list[JobFiguresShape] = Field(description="Those with the most incidents first, at most 50.")
+    not_known: list[str] = Field(description="What nobody knows, a sentence each.")
+
+
+class ReportQuery(Asked):
+    """Of which time: not longer ago than the history reaches."""
+
+    since: float | None = Field(
+        default=None,
+        alias="from",
+        ge=0,
+        lt=1e11,
+        description="In seconds since 1970; left out: a week before `to`.",
+    )
+    until: float | None = Field(
+        default=None, alias="to", ge=0, lt=1e11, description="In seconds since 1970; left out: now."
+    )
+    format: Literal["json", "csv"] = Field(
+        default="json", description="`csv`: one line for each incident that opened in this time (RFC 4180)."
+    )

@@ -1,0 +1,1 @@
+"""Reports: what happened in a time."""

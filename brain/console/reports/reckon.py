@@ -1,0 +1,107 @@
+"""Reckons with the history: each incident's times, and what it kept out of service. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent.contract.commands import Outcome
+from brain.core.pack.actions import ACTIONS
+from brain.core.state import IncidentState, RunState
+
+Json = Mapping[str, Any]
+Span = tuple[float, float]  # from, to, in seconds since 1970
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reckoned:
+    """One incident. Times in seconds; None: there is none."""
+
+    id: str
+    cause: str
+    severity: str
+    scope: str
+    node: str
+    state: str
+    opened_at: float
+    closed_at: float
+    opened_within: bool
+    runbook: str
+    detect_s: float | None
+    decide_s: float | None
+    heal_s: float | None
+    over: bool
+    without_people: bool
+    jobs: Sequence[str]
+    # while it kept its node out of service, within the time of the report
+    out: Sequence[Span]
+
+
+def incident(raw: Json, runs: Sequence[Json], since: float, until: float) -> Reckoned:
+    """Reckons one."""
+    opened = raw["opened_at"]
+    first = min((fact["at"] for fact in raw["evidence"]), default=None)
+    steps = [step for run in runs for step in run["steps"]]
+    healed = [run for run in runs if run["state"] == RunState.SUCCEEDED]
+    over = raw["state"] == IncidentState.CLOSED
+    return Reckoned(
+        id=raw["id"],
+        cause=raw["cause"],
+        severity=raw["severity"],
+        scope=raw["scope"],
+        node=raw["node"],
+        state=raw["state"],
+        opened_at=opened,
+        closed_at=raw["closed_at"],
+        opened_within=since <= opened < until,
+        runbook=healed[-1]["runbook"]["name"] if healed else raw["runbook"],
+        detect_s=None if first is None else max(0.0, opened - first),
+        decide_s=max(0.0, steps[0]["at"] - opened) if steps else None,
+        heal_s=max(0.0, healed[-1]["ended_at"] - opened) if healed else None,
+        over=over,
+        without_people=over and not any(map(_needed_people, runs)) and _left_alone(raw, runs),
+        jobs=list(dict.fromkeys(job for run in runs for job in run["jobs"])),
+        out=[part for span in _out(raw, steps, until) if (part := _within(span, since, until))],
+    )
+
+
+def _needed_people(run: Json) -> bool:
+    """Somebody approved it or asked for it, or it did not heal."""
+    asked = run["requested_by"] not in ("", "schedule")
+    return bool(run["approved"]) or asked or run["state"] != RunState.SUCCEEDED
+
+
+def _left_alone(raw: Json, runs: Sequence[Json]) -> bool:
+    """Nobody has said anything about it; where nothing was run, nobody was paged."""
+    pages = raw["pages"]
+    return not raw["vouched_by"] and not pages["acked_by"] and (bool(runs) or not pages["sent"])
+
+
+def _out(raw: Json, steps: Iterable[Json], until: float) -> Iterator[Span]:
+    """From each drain that was made to the end of it: a drain has an owner that is open (law 14)."""
+    began: float | None = None
+    for step in steps:
+        spec = ACTIONS.get(step["action"])
+        if spec is None or step["outcome"] != Outcome.OK:
+            continue
+        if spec.drains and began is None:
+            began = step["at"]
+        elif spec.returns and began is not None:
+            yield began, step["at"]
+            began = None
+    if began is not None:
+        yield began, raw["closed_at"] or until
+
+
+def _within(span: Span, since: float, until: float) -> Span | None:
+    began, ended = max(span[0], since), min(span[1], until)
+    return (began, ended) if began < ended else None
+
+
+def hours(spans: Iterable[Span]) -> float:
+    """Returns the hours of some spans, what several cover once."""
+    total = 0.0
+    covered = float("-inf")
+    for began, ended in sorted(spans):
+        total += max(0.0, ended - max(began, covered))
+        covered = max(covered, ended)
+    return round(total / 3600, 4)

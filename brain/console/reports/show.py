@@ -1,0 +1,129 @@
+"""From reckoned incidents to the report, and to its table. Pure."""
+
+import csv
+import io
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+
+from agent.contract.inert import inert
+from brain.console import shapes
+from brain.console.api.report_shapes import (
+    CauseFiguresShape,
+    JobFiguresShape,
+    NodeFiguresShape,
+    ReportFiguresShape,
+    ReportShape,
+    SpreadShape,
+)
+from brain.console.reports.reckon import Reckoned, Span, hours
+
+_LISTED = 50
+_COLUMNS = (
+    "id", "cause", "severity", "scope", "node", "state", "opened_at", "closed_at", "runbook", "detect_s", "decide_s", "heal_s",
+    "without_people", "node_hours", "jobs",
+)  # fmt: skip
+_FORMULA = ("=", "+", "-", "@")  # a spreadsheet reckons with what begins so
+Pause = Callable[[], None]
+
+
+def report(
+    found: Sequence[Reckoned], *, since: float, until: float, reaches: float | None, whole: bool
+) -> ReportShape:
+    """Returns the report of a time."""
+    causes: defaultdict[str, list[Reckoned]] = defaultdict(list)
+    nodes: defaultdict[str, list[Reckoned]] = defaultdict(list)
+    jobs: Counter[str] = Counter()
+    for one in found:
+        causes[one.cause].append(one)
+        if one.node:
+            nodes[one.node].append(one)
+        if one.opened_within:
+            jobs.update(one.jobs)
+    by_node = {node: hours(_spans(own)) for node, own in nodes.items()}
+    named = [
+        CauseFiguresShape(cause=cause, **_figures(own, sum(hours(one.out) for one in own)).model_dump())
+        for cause, own in causes.items()
+    ]
+    worst = [
+        NodeFiguresShape(node=node, incidents=sum(one.opened_within for one in own), node_hours=by_node[node])
+        for node, own in nodes.items()
+    ]
+    return ReportShape(
+        since=shapes.iso(since),
+        until=shapes.iso(until),
+        reaches=None if reaches is None else shapes.iso(reaches),
+        whole=whole,
+        total=_figures(found, sum(by_node.values())),
+        causes=sorted(named, key=lambda one: (-one.incidents, one.cause)),
+        nodes=sorted(worst, key=lambda one: (-one.incidents, -one.node_hours, one.node))[:_LISTED],
+        jobs=[
+            JobFiguresShape(job=job, incidents=number)
+            for job, number in sorted(jobs.items(), key=lambda one: (-one[1], one[0]))[:_LISTED]
+        ],
+        not_known=[
+            "Whose a job is: the scheduler is asked which jobs run on a node, not for whom.",
+            "Which jobs a fault hit that no run was begun for: the scheduler is asked when a run is.",
+            "What people drained by themselves: only what gpuward keeps out of service is counted.",
+        ],
+    )
+
+
+def _figures(found: Iterable[Reckoned], node_hours: float) -> ReportFiguresShape:
+    own = [one for one in found if one.opened_within]
+    over = [one for one in own if one.over]
+    return ReportFiguresShape(
+        incidents=len(own),
+        open=len(own) - len(over),
+        healed=sum(one.heal_s is not None for one in own),
+        without_people=round(sum(one.without_people for one in over) / len(over), 4) if over else None,
+        detect=spread([one.detect_s for one in own]),
+        decide=spread([one.decide_s for one in own]),
+        heal=spread([one.heal_s for one in own]),
+        node_hours=round(node_hours, 4),
+    )
+
+
+def _spans(found: Iterable[Reckoned]) -> list[Span]:
+    return [span for one in found for span in one.out]
+
+
+def spread(values: Iterable[float | None]) -> SpreadShape:
+    """Returns median and p90 (the smallest value that nine in ten do not exceed) of those that are known."""
+    known = sorted(one for one in values if one is not None)
+    if not known:
+        return SpreadShape(count=0, median_s=None, p90_s=None)
+    p90 = known[math.ceil(0.9 * len(known)) - 1]
+    return SpreadShape(count=len(known), median_s=round(median(known), 3), p90_s=round(p90, 3))
+
+
+def table(found: Iterable[Reckoned], pause: Pause) -> bytes:
+    """Returns a line for each incident that opened within the time (RFC 4180). Nothing in it is a formula to a spreadsheet."""
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(_COLUMNS)
+    for one in found:
+        pause()
+        if one.opened_within:
+            rows.writerow([_cell(value) for value in _row(one)])
+    return text.getvalue().encode()
+
+
+def _row(one: Reckoned) -> tuple[object, ...]:
+    return (
+        one.id, one.cause, one.severity, one.scope, one.node, one.state, shapes.iso(one.opened_at), shapes.iso(one.closed_at),
+        one.runbook, one.detect_s, one.decide_s, one.heal_s, one.without_people, hours(one.out), " ".join(one.jobs),
+    )  # fmt: skip
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:g}" if value.is_integer() else f"{value:.3f}"
+    text = inert(str(value))
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,0 +1,71 @@
+"""The lock of a brain's data folder, and what it says of the run before."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.contract.errors import ConfigError
+from brain.adapters import files
+from brain.adapters.files import exclusive
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_a_run_learns_which_one_was_before(tmp_path: Path) -> None:
+    """The first one of none; one that runs keeps others out, and they change nothing."""
+    folder = tmp_path / "data"
+    with exclusive(folder, "b:1") as before:
+        assert before == ""
+        with pytest.raises(ConfigError, match="in use by another brain"), exclusive(folder, "b:2"):
+            pass
+    with exclusive(folder, "b:3") as before:
+        assert before == "b:1"
+    with exclusive(folder) as before:
+        assert before == "b:3"
+    with exclusive(folder, "b:4") as before:
+        assert before == "", "the one before had no name"
+
+
+def test_one_that_was_killed_is_known_too(tmp_path: Path) -> None:
+    """It could say nothing at its end."""
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import os, pathlib, sys\n"
+            "from brain.adapters.files import exclusive\n"
+            "with exclusive(pathlib.Path(sys.argv[1]), 'b:1'): os.kill(os.getpid(), 9)\n",
+            str(tmp_path),
+        ],
+        cwd=ROOT,
+        check=False,
+    )
+    with exclusive(tmp_path, "b:2") as before:
+        assert before == "b:1"
+
+
+def test_a_copy_and_another_boot_say_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose run it names may be alive: where the folder was copied from, or on the machine that shares it."""
+    with exclusive(tmp_path / "one", "b:1"):
+        shutil.copytree(tmp_path / "one", tmp_path / "copy")
+        with exclusive(tmp_path / "copy", "b:2") as before:
+            assert before == ""
+    boot = tmp_path / "boot_id"
+    boot.write_text("another\n")
+    monkeypatch.setattr(files, "_BOOT_ID", boot)
+    with exclusive(tmp_path / "one", "b:3") as before:
+        assert before == ""
+    monkeypatch.setattr(files, "_BOOT_ID", tmp_path / "none")
+    with exclusive(tmp_path / "one", "b:4") as before:
+        assert before == ""
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"b:1", b"b:1\n", b"x" * 10_000])
+def test_a_lock_that_holds_something_else_is_one_as_well(tmp_path: Path, content: bytes) -> None:
+    """An empty one is of an earlier version."""
+    (tmp_path / "lock").write_bytes(content)
+    with exclusive(tmp_path, "b:2") as before:
+        assert before == ""

@@ -1,0 +1,122 @@
+"""Reports in a browser: a shift's hand-over, a week, CSV, and one file for mail in which nothing acts."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.up import Up, running
+from tests.web.kit import DESK, PHONE, WITHIN_MS, chromium, look, token
+
+pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
+XSS = '<img src=x onerror="document.body.dataset.hit=1"></style><script>document.body.dataset.hit=1</script>'
+CAUSE = "gpu-needs-reset"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for all."""
+    with chromium() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """With a fault that was healed, and a hold whose reason is markup."""
+    with running(tmp_path_factory.mktemp("reports") / "data") as one:
+        one.gpuward("drill", "gpu-needs-reset")
+        one.until(lambda: one.get("/api/v1/needs?hours=8")["healed"], "a drill is healed", within_s=300.0)
+        one.gpuward("hold", "node/sim-02", "--why", XSS, "--for", "3h")
+        yield one
+
+
+def url(up: Up) -> str:
+    return f"http://127.0.0.1:{up.port}"
+
+
+def file_of(page: Page, folder: Path) -> str:
+    """The file for mail."""
+    with page.expect_download(timeout=WITHIN_MS) as got:
+        page.click("[data-file]")
+    assert re.fullmatch(r"gpuward-[\w-]+-\d{4}-\d\d-\d\d\.html", got.value.suggested_filename)
+    got.value.save_as(folder / "report.html")
+    return (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_a_hand_over_as_page_and_as_one_file(up: Up, browser: Browser, language: str, tmp_path: Path) -> None:
+    """What needs a person, what holds, what was healed and who did what, with the figures; the file has the same, and opens
+    alone: no script, nothing loaded, markup as text, links to the console.
+    """
+    healed = up.get("/api/v1/needs?hours=8")["healed"][0]
+    with look(browser, url(up), PHONE, language=language) as one:
+        one.log_in(token(up))
+        page = one.open("/reports")
+        shown = page.inner_text("#main")
+        assert (XSS in shown, healed["cause"] in shown, "sim-02" in shown) == (True, True, True)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+        total = up.get("/api/v1/reports")["total"]
+        first = page.locator(".tile strong").first.inner_text()
+        assert (first, total["incidents"] > 0) == (str(total["incidents"]), True)
+        text = file_of(page, tmp_path)
+        assert page.evaluate("document.body.dataset.hit") is None
+    assert len(re.findall(r"<style\b", text)) == 1
+    for word in ("<script", "<link", "<img", "src=", "url(", "@import", "<!--", "<button", 'onerror="'):
+        assert word not in text, word
+    assert f'<html lang="{"zh-Hans" if language == "zh-CN" else "en"}">' in text
+    with look(browser, url(up), DESK) as alone:
+        asked: list[str] = []
+        alone.page.on("request", lambda request: asked.append(request.url))
+        at = (tmp_path / "report.html").as_uri()
+        alone.page.goto(at)
+        assert asked == [at]
+        read = alone.page.inner_text("body")
+        assert (XSS in read, healed["cause"] in read) == (True, True)
+        assert ("交接" in read or "需要人工" in read) == (language == "zh-CN")
+        link = alone.page.locator(f"a[href$='/incidents/{healed['id']}']").first
+        assert link.get_attribute("href") == f"{url(up)}/incidents/{healed['id']}"
+        assert alone.page.evaluate("document.body.dataset.hit") is None
+        assert not alone.violations()
+
+
+def test_a_week_is_compared_and_downloaded(up: Up, browser: Browser) -> None:
+    """By cause and node with bars, beside the week before; the CSV has each incident; another time stands in the address."""
+    with look(browser, url(up)) as one:
+        one.log_in(token(up))
+        page = one.open("/reports")
+        page.click(".report-spans button:nth-child(3)")
+        page.wait_for_url("**/reports?span=week")
+        expect(page.locator(".tile .small", has_text="before: 0").first).to_be_visible()
+        assert page.locator("#report-causes + .wide svg rect").count() > 0
+        assert page.locator("#report-nodes + .wide tbody tr").count() > 0
+        with page.expect_download(timeout=WITHIN_MS) as got:
+            page.click("a[download]")
+        rows = list(csv.DictReader(io.StringIO(Path(got.value.path()).read_text())))
+        assert rows
+        assert {row["id"] for row in rows} <= {
+            one["id"] for one in up.get("/api/v1/incidents?all=1&limit=1000")["incidents"]
+        }
+        page.click(".report-range summary")
+        page.fill("input[name=from]", "2020-01-01T00:00")
+        page.fill("input[name=to]", "2020-02-01T00:00")
+        page.click(".report-range button")
+        page.wait_for_url("**from=**")
+        expect(page.locator("#main .good")).to_contain_text("No incident opened")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_everybody_can_read_it(
+    up: Up, browser: Browser, language: str, theme: Literal["light", "dark"]
+) -> None:
+    """axe-core finds nothing, in a hand-over and in a week."""
+    with look(browser, url(up), DESK, language=language, theme=theme) as one:
+        one.log_in(token(up))
+        for path in ("/reports", "/reports?span=week"):
+            one.open(path)
+            assert not one.violations()
