@@ -20,9 +20,12 @@ def _drill() -> click.Command:
     return cli.drill
 
 
+MOUNTS = {"up": _up, "drill": _drill}
+
+
 def main() -> None:
     """The command `gpuward`."""
-    run({"up": _up, "drill": _drill})
+    run(MOUNTS)
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ async def run(
         )
 
         # The replica of the engine, and whether this brain may act.
-        history = HistoryWriter(readmodel, feed)
+        history = HistoryWriter(readmodel, feed, alerts.of("history_unwritten"))
         replica = Replica(
             actions=ACTIONS,
             snapshots=snapshots,

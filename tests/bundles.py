@@ -37,7 +37,8 @@ async def store(url: str, seed_file: str, cell: str, node: str, command: str, bo
             chunks=len(pieces),
         )
         parts = [Chunk(command=command, number=n, content=piece) for n, piece in enumerate(pieces)]
-        for part in (begin, *parts):
+        everything: list[Bundle | Chunk] = [begin, *parts]
+        for part in everything:
             async with asyncio.timeout(60):
                 while not (said := await into.take(client, node, encode_part(part))):
                     await asyncio.sleep(0.1)  # the bucket is not there yet: as a node does

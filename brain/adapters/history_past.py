@@ -13,8 +13,8 @@ from brain.adapters import parts
 CLOSED_AT = "json_extract(CAST(body AS TEXT), '$.closed_at')"
 # The node of an incident or a run; the same.
 NODE = "json_extract(CAST(body AS TEXT), '$.node')"
-# Most notes have an incident. Their index leaves out those that have none: SQLite takes it only for a question that says so.
-OF_ONE = "incident != ''"
+# The notes of an incident: only so does SQLite know that the index, which leaves out those of none, has them.
+OF_INCIDENT = "incident = ? AND incident != ''"
 # The notes of what people said, and of the end of their holds; the same.
 _MODE = "operator.mode"
 _HOLDS = ("operator.hold", "operator.release", "hold.ended")
@@ -59,7 +59,7 @@ class PastQueries:
         """Returns the kind of the newest note of an incident up to a time that is one of these; empty: there is none."""
         marks = ",".join("?" * len(kinds))
         row = self._db.execute(
-            f"SELECT kind FROM notes WHERE incident = ? AND {OF_ONE} AND at <= ? AND kind IN ({marks}) ORDER BY n DESC LIMIT 1",  # noqa: S608 - constants
+            f"SELECT kind FROM notes WHERE {OF_INCIDENT} AND at <= ? AND kind IN ({marks}) ORDER BY n DESC LIMIT 1",  # noqa: S608 - constants
             (incident, at, *kinds),
         ).fetchone()
         return str(row[0]) if row else ""

@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 
 from brain import renamed
-from brain.adapters.history_past import OF_ONE, PastQueries
+from brain.adapters.history_ids import IdQueries
+from brain.adapters.history_past import OF_INCIDENT, PastQueries
 from brain.core.state import IncidentState
 
 OVER = (IncidentState.CLOSED.value, IncidentState.EXPLAINED.value)
@@ -68,7 +69,7 @@ class _Wanted:
         return " AND ".join(self._texts)
 
 
-class HistoryQueries(PastQueries):
+class HistoryQueries(PastQueries, IdQueries):
     """The questions, over one connection."""
 
     def __init__(self, db: sqlite3.Connection, pause: Callable[[], None]) -> None:
@@ -174,13 +175,11 @@ class HistoryQueries(PastQueries):
             if row is None:
                 return None
             wanted.add("n < ?", row[0])
-        for key, value, how in (
-            ("kind", kind, "GLOB"), ("incident", incident, "="), ("run", run, "="), ("scope", scope, "GLOB")
-        ):  # fmt: skip
+        if incident:
+            wanted.add(OF_INCIDENT, incident)
+        for key, value, how in (("kind", kind, "GLOB"), ("run", run, "="), ("scope", scope, "GLOB")):
             if value:
                 wanted.add(f"{key} {how} ?", value)
-        if incident:
-            wanted.add(OF_ONE)
         if who:  # each of two persons
             wanted.add(
                 "' and ' || json_extract(CAST(data AS TEXT), '$.who') || ' and ' GLOB ?", f"* and {who} and *"
@@ -219,7 +218,7 @@ class HistoryQueries(PastQueries):
 
     def notes_of(self, incident: str, limit: int = 2000) -> list[dict[str, Any]]:
         """Returns the notes of an incident, in order."""
-        return self._notes(f"WHERE incident = ? AND {OF_ONE} ORDER BY n LIMIT ?", (incident, limit))
+        return self._notes(f"WHERE {OF_INCIDENT} ORDER BY n LIMIT ?", (incident, limit))
 
     def notes_caused_by(self, input_id: str, limit: int = 1000) -> list[dict[str, Any]]:
         """Returns the first notes that one input caused, in order."""

@@ -91,7 +91,12 @@ def read_signer(path: Path) -> Signer:
     if len(seed) != _SEED_BYTES:
         raise ConfigError(f"{path}: a signing key has 32 bytes in base64, this has {len(seed)}")
     key = SigningKey(seed)
-    return Signer(key_id=hashlib.sha256(bytes(key.verify_key)).hexdigest()[:12], key=key)
+    return Signer(key_id=key_id_of(bytes(key.verify_key)), key=key)
+
+
+def key_id_of(public: bytes) -> str:
+    """The name of a public key, in commands and on nodes."""
+    return hashlib.sha256(public).hexdigest()[:12]
 
 
 def load_nkey(path: Path) -> str:

@@ -14,7 +14,7 @@ import orjson
 
 from agent.contract.errors import ConfigError
 from agent.contract.messages import Event
-from brain.adapters import parts
+from brain.adapters import history_ids, parts
 from brain.adapters.files import move_away
 from brain.adapters.history_past import CLOSED_AT, NODE, SAID
 from brain.adapters.history_queries import NOTE, OVER, HistoryQueries, is_damage
@@ -59,6 +59,7 @@ CREATE INDEX IF NOT EXISTS runs_incident ON runs(incident);
 CREATE INDEX IF NOT EXISTS incidents_node ON incidents({NODE}, opened_at);
 CREATE INDEX IF NOT EXISTS runs_node ON runs({NODE}, started_at);
 {parts.SCHEMA}
+{history_ids.SCHEMA}
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -111,6 +112,11 @@ class ReadModel(HistoryQueries):
         self._db.executescript(_SCHEMA)
         if not version:
             self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        if not self._meta("evidence"):
+            with self._db:
+                self._db.execute("BEGIN")
+                history_ids.fill(self._db)
+                self._set("evidence", "kept")
 
     def position(self, identity: str) -> int:
         """Returns the last position of this log that has been written; 0 for another log."""
@@ -130,7 +136,7 @@ class ReadModel(HistoryQueries):
 
     def clear(self) -> None:
         """Deletes everything, so that it can be restored from the log."""
-        for table in ("notes", "incidents", "runs", "parts", "meta"):
+        for table in ("notes", "incidents", "runs", "parts", "evidence", "meta"):
             self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
 
     def write(
@@ -207,8 +213,10 @@ class ReadModel(HistoryQueries):
                 rows,
             )
             self._prune(len(rows))
-        shown = [(one.id, one.state.value, one.opened_at, orjson.dumps(one)) for one in incidents]
+        changed = tuple(incidents)
+        shown = [(one.id, one.state.value, one.opened_at, orjson.dumps(one)) for one in changed]
         self._db.executemany("INSERT OR REPLACE INTO incidents VALUES(?,?,?,?)", shown)
+        history_ids.put(self._db, changed)
         self._shown += len(shown)
         self._forget()
         self._db.executemany(
@@ -237,6 +245,7 @@ class ReadModel(HistoryQueries):
             (KEEP_OVER,),
         ).fetchall()
         self._db.executemany("DELETE FROM runs WHERE incident = ?", gone)
+        history_ids.forget(self._db, gone)
         self._db.executemany("DELETE FROM incidents WHERE id = ?", gone)
 
     def _meta(self, key: str) -> str:

@@ -25,6 +25,7 @@ from brain.core.state import State
 FORMAT = 1
 EARLIER = 2  # snapshots of earlier versions that are kept, to go back to
 _REPLAYED = "replayed"
+_HEAD = "head"  # of what else the head says: another position would leave out inputs of the log, or take them twice
 _ADAPTER: TypeAdapter[State] = TypeAdapter(State)
 
 
@@ -134,7 +135,7 @@ def packed(body: bytes, seq: int, identity: str, *, replayed: bool = False) -> b
     }
     if replayed:
         meta[_REPLAYED] = True
-    return orjson.dumps(meta) + b"\n" + body
+    return orjson.dumps(meta | {_HEAD: _digest_of_head(meta)}) + b"\n" + body
 
 
 def dump(state: State) -> bytes:
@@ -153,13 +154,20 @@ def _read(raw: bytes, identity: str) -> tuple[State, int]:
         meta: dict[str, Any] = orjson.loads(head)
         if not isinstance(meta["format"], int) or meta["format"] > FORMAT:
             raise _Unfit(f"of a newer version of gpuward ({str(meta.get('version'))[:20]})", "newer")
+        # Those of 0.1 have no check of their head.
+        if (check := meta.pop(_HEAD, None)) is not None and check != _digest_of_head(meta):
+            raise _Unfit("damaged", "damaged")
         if meta["log"] != identity:
             raise _Unfit("of another log", "log")
         if meta["sha256"] != hashlib.sha256(body).hexdigest():
             raise _Unfit("damaged", "damaged")
         return parse(body), int(meta["seq"])
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, ValidationError) as error:
         raise _Unfit(f"damaged ({type(error).__name__})", "damaged") from error
+
+
+def _digest_of_head(meta: dict[str, Any]) -> str:
+    return hashlib.sha256(orjson.dumps(meta)).hexdigest()
 
 
 def _seq(raw: bytes) -> int:

@@ -335,6 +335,14 @@ class IncidentListJson(TypedDict):
     more: bool
 
 
+class FoundJson(TypedDict):
+    kind: str
+    id: str
+    incidents: list[str]
+    hold: HoldJson | None
+    notes: list[NoteJson]
+
+
 class AckJson(TypedDict):
     at: str | None
     text: str
@@ -435,10 +443,11 @@ class SymptomJson(TypedDict):
 
 
 class ChainJson(TypedDict):
-    incident: IncidentJson
+    found: FoundJson
+    incident: IncidentJson | None
     pages: list[PageJson]
     runs: list[ExplainedRunJson]
-    rule: RuleJson
+    rule: RuleJson | None
     symptoms: list[SymptomJson]
     evidence: list[EvidenceJson]
     notes: list[NoteJson]

@@ -271,7 +271,7 @@ def for_client(function: F) -> F:
     """Passes a command its client, and lets `--url`, `--token-file` and `--ca-file` also follow the command's name."""
 
     def changed(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-        if value is not None:
+        if value is not None and ctx.obj is not None:  # nobody has made one while a shell completes a line
             ctx.obj = ctx.obj.at(**{str(param.name): value})
 
     options = (

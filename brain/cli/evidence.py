@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from agent.shared import files
+from brain.cli import completing
 from brain.cli.client import Client, for_client
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=completing.any_incident)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, allow_dash=True),

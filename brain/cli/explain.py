@@ -5,23 +5,36 @@ from collections.abc import Iterator
 import click
 
 from agent.contract.counted import counted
-from brain.cli.answers import ChainJson, ExplainedRunJson, IncidentJson, LineJson, PageJson, RuleJson
+from brain.cli import completing
+from brain.cli.answers import (
+    ChainJson,
+    ExplainedRunJson,
+    FoundJson,
+    IncidentJson,
+    LineJson,
+    PageJson,
+    RuleJson,
+)
 from brain.cli.client import Client, for_client
 from brain.cli.queries import clock
 from brain.cli.terminal import as_json, hanging, page_width, print_json
 from brain.hold_words import to_hold
 
 _LABEL = 12
-_MOST_NODES = 20  # that are named; --json has all of them
+_MOST_NODES, _MOST_NOTES = 20, 40  # that are named; --json has all of them
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=completing.any_incident)
 @click.option("--notes", is_flag=True, help="Every audit line of it, too.")
 @as_json
 @for_client
 def explain(client: Client, id_: str, notes: bool, plain: bool) -> None:
-    """The whole chain of one incident. ID: an incident, run, step or page, or the beginning of its id."""
+    """What is known of whatever has an id, and the whole chain of its incident.
+
+    ID: an incident (or the beginning of its id), a page, run, step, alert group, hold, evidence event or note; what an operator's
+    command answers as its id; a node's command.
+    """
     found: ChainJson = client.get("explain", id_)
     if plain:
         print_json(found)
@@ -32,13 +45,20 @@ def explain(client: Client, id_: str, notes: bool, plain: bool) -> None:
 
 def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
     """Yields the text, line by line."""
-    incident = found["incident"]
+    named, incident, rule = found["found"], found["incident"], found["rule"]
+    if named["kind"] != "incident":
+        yield from _named(named, width)
+    if incident is None or rule is None:
+        yield from _incidents(named, width)
+        return
+    if named["kind"] != "incident":
+        yield ""
     yield from _head(incident, width)
     if found.get("trace_id"):
         yield from _row("trace", found["trace_id"], width)
     yield ""
     yield _title("WHY WE THINK SO")
-    yield from _rule(found["rule"], width)
+    yield from _rule(rule, width)
     for symptom in found["symptoms"]:
         yield from _row("symptom", f"{symptom['name']} at {symptom['scope']}", width)
     yield ""
@@ -54,7 +74,7 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
     yield _title("WHO WAS TOLD")
     yield from _pages(found["pages"], width)
     yield ""
-    yield from _todo(found["rule"], width)
+    yield from _todo(rule, width)
     yield from _commands(incident, found["runs"], found.get("out_of_service", []), width)
     if notes:
         yield ""
@@ -63,6 +83,30 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
             yield from _row(
                 clock(note["at"])[6:14], f"{note['kind']}: {note['text']} [{note['caused_by']}]", width
             )
+
+
+def _named(named: FoundJson, width: int) -> Iterator[str]:
+    """What was asked for, where it is no incident."""
+    yield click.style(f"{named['kind']} {named['id']}", bold=True)
+    if (hold := named["hold"]) is not None:
+        until = f"until {clock(hold['until'])}" if hold["until"] else "until somebody releases it"
+        yield from _row("in force", f"{hold['scope']}, {until}: {hold['why']} ({hold['who']})", width)
+    elif named["kind"] == "hold":
+        yield from _row("", "not in force any more", width)
+    for note in named["notes"][:_MOST_NOTES]:
+        yield from _row(clock(note["at"])[6:14], f"{note['kind']}: {note['text']}", width)
+    if (more := len(named["notes"]) - _MOST_NOTES) > 0:
+        yield from _row("", f"and {counted(more, 'more note')}: --json has them", width)
+    if named["kind"] == "hold" and named["hold"] is not None:
+        yield from _row("", f"gpuward release {named['id']}", width)
+
+
+def _incidents(named: FoundJson, width: int) -> Iterator[str]:
+    """Where to go on, where it is of several incidents."""
+    for number, one in enumerate(named["incidents"][:_MOST_NODES]):
+        yield from _row("incidents" if not number else "", f"gpuward explain {one}", width)
+    if (more := len(named["incidents"]) - _MOST_NODES) > 0:
+        yield from _row("", f"and {counted(more, 'more incident')}: --json has them", width)
 
 
 def _head(incident: IncidentJson, width: int) -> Iterator[str]:

@@ -18,9 +18,12 @@ COMMANDS: dict[str, Lazy] = {
     "run": lazy("brain.cli.run:run", "The brain service."),
     "status": lazy("brain.cli.queries:status", "The state of the brain, and the holds and modes in force."),
     "incidents": lazy("brain.cli.queries:incidents", "Open incidents."),
+    "runs": lazy("brain.cli.queries:runs", "Runs of runbooks: what is done, and what waits for a person."),
     "nodes": lazy("brain.cli.queries:nodes", "The nodes and their newest heartbeats."),
     "fleet": lazy("brain.cli.fleet:fleet", "Many cells under one view: who leads, what is open."),
-    "explain": lazy("brain.cli.explain:explain", "The whole chain of one incident, back to the kernel line."),
+    "explain": lazy(
+        "brain.cli.explain:explain", "Whatever has an id: the whole chain, back to the kernel line."
+    ),
     "evidence": lazy("brain.cli.evidence:evidence", "Fetches the evidence bundle of an incident or step."),
     "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they happen."),
     "console": lazy(
@@ -53,6 +56,7 @@ COMMANDS: dict[str, Lazy] = {
     "cell": lazy("brain.cli.cell:cell", "Who belongs to a cell: its certificates, nodes and join tokens."),
     "doctor": lazy("brain.cli.doctor:doctor", "Looks over a whole installation, and says what to do."),
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
+    "completion": lazy("brain.cli.completion:completion", "What bash, zsh or fish needs to complete these."),
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }
 

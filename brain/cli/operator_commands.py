@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from brain.cli import completing
 from brain.cli.answers import ChainJson, SaidJson
 from brain.cli.client import Client, for_client
 from brain.cli.queries import clock
@@ -28,7 +29,7 @@ class Duration(click.ParamType[float]):
 
 
 @click.command()
-@click.argument("scope")
+@click.argument("scope", shell_complete=completing.scope)
 @click.option("--why", required=True, help="What others must know about it.")
 @click.option("--for", "for_s", type=Duration(), help="Ends by itself after this time, e.g. 2h.")
 @as_json
@@ -44,7 +45,7 @@ def hold(client: Client, scope: str, why: str, for_s: float | None, plain: bool)
 
 
 @click.command()
-@click.argument("scope")
+@click.argument("scope", shell_complete=completing.hold)
 @as_json
 @for_client
 def release(client: Client, scope: str, plain: bool) -> None:
@@ -53,7 +54,7 @@ def release(client: Client, scope: str, plain: bool) -> None:
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=completing.waiting_run)
 @click.option("--rung", default="", help="Only if the run still waits for this rung, which the page named.")
 @as_json
 @for_client
@@ -63,7 +64,7 @@ def approve(client: Client, id_: str, rung: str, plain: bool) -> None:
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=completing.waiting_run)
 @click.option("--why", default="", help="The reason, for the others.")
 @as_json
 @for_client
@@ -73,7 +74,7 @@ def deny(client: Client, id_: str, why: str, plain: bool) -> None:
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=completing.open_incident)
 @as_json
 @for_client
 def ack(client: Client, id_: str, plain: bool) -> None:
@@ -89,7 +90,9 @@ def _known(client: Client, id_: str) -> str:
     """Who had acknowledged an incident before, and when; empty: nobody, or it is no incident."""
     try:
         found: ChainJson = client.get("explain", id_)
-    except click.ClickException:  # an alert group
+    except click.ClickException:  # nobody knows it
+        return ""
+    if found["incident"] is None:  # an alert group
         return ""
     who = found["incident"]["pages"]["acked_by"]
     times = [note["at"] for note in found["notes"] if note["kind"] == "page.acked"]
@@ -98,7 +101,7 @@ def _known(client: Client, id_: str) -> str:
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=completing.open_incident)
 @click.option("--why", default="", help="The reason, for the others.")
 @as_json
 @for_client
@@ -108,7 +111,7 @@ def close(client: Client, id_: str, why: str, plain: bool) -> None:
 
 
 @click.command()
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=completing.any_incident)
 @click.argument("text")
 @as_json
 @for_client
@@ -118,9 +121,11 @@ def note(client: Client, id_: str, text: str, plain: bool) -> None:
 
 
 @click.command()
-@click.argument("runbook")
+@click.argument("runbook", shell_complete=completing.runbook)
 @click.argument("mode", type=click.Choice(["observe", "approve", "auto"]))
-@click.option("--nodes", default="*", show_default=True, help="Glob of node names.")
+@click.option(
+    "--nodes", default="*", show_default=True, shell_complete=completing.node, help="Glob of node names."
+)
 @as_json
 @for_client
 def mode(client: Client, runbook: str, mode: str, nodes: str, plain: bool) -> None:
@@ -129,7 +134,7 @@ def mode(client: Client, runbook: str, mode: str, nodes: str, plain: bool) -> No
 
 
 @click.command("return")
-@click.argument("node")
+@click.argument("node", shell_complete=completing.node)
 @as_json
 @for_client
 def return_(client: Client, node: str, plain: bool) -> None:
@@ -138,7 +143,7 @@ def return_(client: Client, node: str, plain: bool) -> None:
 
 
 @click.command()
-@click.argument("node")
+@click.argument("node", shell_complete=completing.node)
 @click.option("--why", default="", help="The reason, for the others.")
 @as_json
 @for_client
@@ -150,8 +155,8 @@ def forget(client: Client, node: str, why: str, plain: bool) -> None:
 
 
 @click.command()
-@click.argument("runbook")
-@click.option("--node", help="The node to start it on.")
+@click.argument("runbook", shell_complete=completing.runbook)
+@click.option("--node", shell_complete=completing.node, help="The node to start it on.")
 @click.option("--fabric", help="The fabric, for a runbook that looks at a whole one.")
 @click.option("--why", default="", help="The reason, for the others.")
 @as_json

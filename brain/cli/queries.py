@@ -1,6 +1,7 @@
-"""Commands that only read: status, incidents, nodes."""
+"""Commands that only read: status, incidents, runs, nodes."""
 
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
 import click
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -9,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agent.contract.counted import counted
-from brain.cli.answers import HoldJson, IncidentJson, ModeJson, NodeJson, StatusJson
+from brain.cli import completing
+from brain.cli.answers import HoldJson, IncidentJson, ModeJson, NodeJson, RunJson, StatusJson
 from brain.cli.client import Client, for_client
 from brain.cli.terminal import as_json, console, hanging, page_width, print_json
 
@@ -66,6 +68,31 @@ def incidents(client: Client, everything: bool, plain: bool) -> None:
         click.echo("no incidents" if everything else "nothing is open")
     else:
         console().print(IncidentList(found), crop=False)
+
+
+@click.command()
+@click.option("--state", default="", help="Only those in this state, such as approval.")
+@click.option(
+    "--runbook", default="", help="Only those of these runbooks (glob).", shell_complete=completing.runbook
+)
+@click.option("--node", default="", help="Only those at these nodes (glob).", shell_complete=completing.node)
+@click.option(
+    "--incident", default="", help="Only those of this incident.", shell_complete=completing.any_incident
+)
+@click.option("--last", type=click.IntRange(1, 1000), default=100, show_default=True, help="How many.")
+@as_json
+@for_client
+def runs(client: Client, state: str, runbook: str, node: str, incident: str, last: int, plain: bool) -> None:
+    """The newest runs of runbooks."""
+    given = {"state": state, "runbook": runbook, "node": node, "incident": incident, "limit": str(last)}
+    query = urlencode({key: value for key, value in given.items() if value})
+    found: list[RunJson] = client.get("runs", query=query)["runs"]
+    if plain:
+        print_json(found)
+    elif not found:
+        click.echo("no runs")
+    else:
+        console().print(RunList(found), crop=False)
 
 
 @click.command()
@@ -138,6 +165,22 @@ class IncidentList(Listing):
         super().__init__(heads, [row[: len(heads)] for row in rows], blocks)
 
 
+class RunList(Listing):
+    """Runs."""
+
+    def __init__(self, found: Sequence[RunJson]) -> None:
+        rows, blocks = [], []
+        for one in found:
+            colour = "yellow" if one["state"] in ("approval", "held") else ""
+            rung = f"{one['rung']}/{len(one['rungs'])} {_rung(one)}" if one["rungs"] else ""
+            named = (Text(one["id"]), Text(one["state"], colour), Text(clock(one["started_at"])))
+            rows.append((*named, Text(one["runbook"]), Text(rung), Text(one["scope"])))
+            first = "  ".join(text.plain for text in named)
+            why = f": {one['why']}" if one["why"] else ""
+            blocks.append((Text(first, colour), Text(f"{one['runbook']} {rung} at {one['scope']}{why}")))
+        super().__init__(("ID", "STATE", "SINCE", "RUNBOOK", "RUNG", "WHERE"), rows, blocks)
+
+
 class NodeList(Listing):
     """Nodes."""
 
@@ -154,6 +197,11 @@ class NodeList(Listing):
             rest = ", ".join(f"{name} {cell}" for name, cell in named if cell)
             blocks.append((Text(f"{node['name']}  {state.plain}", state.style), Text(rest)))
         super().__init__(("NODE", "STATE", "BEAT", "AGENT", "SPOOLED", "DROPPED", "PLACE"), rows, blocks)
+
+
+def _rung(one: RunJson) -> str:
+    """The name of the rung that a run has come to."""
+    return one["rungs"][min(one["rung"], len(one["rungs"])) - 1]["name"]
 
 
 def where(one: IncidentJson) -> str:

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from brain.cli.answers import IncidentJson, NoteJson
-from brain.cli.client import Client, for_client
+from brain.cli.client import Client, NotLetIn, for_client
 from brain.cli.queries import IncidentList, clock
 from brain.cli.terminal import as_json, console, hanging, print_json
 
@@ -35,7 +35,7 @@ _NOTES = 1 / 3  # of the lines that are left to the notes, however many incident
 def watch(client: Client, last: int, plain: bool) -> None:
     """Incidents and notes as they happen, until Ctrl-C.
 
-    If the output is not a terminal: one line for each note (--json: JSON lines).
+    If the output is not a terminal: one line for each note (--json: JSON lines). It goes on where it was when a connection ends.
     """
     try:
         if plain or not sys.stdout.isatty():
@@ -51,10 +51,28 @@ def watch(client: Client, last: int, plain: bool) -> None:
 
 
 def _lines(client: Client, last: int, plain: bool) -> None:
-    for _, note in client.watch(last):
-        if note is not None:
-            print_json(note, None) if plain else click.echo(line(note))
-    click.echo("the brain closed the connection", err=True)
+    """Goes on when the connection ends, from where it was: said once on standard error, as long as nothing comes again. A brain
+    that has never answered, or lets nobody in any more, is an error.
+    """
+    at, told = "", False
+    while True:
+        why = "the brain has ended the connection"
+        try:
+            for where, note in client.watch(last, at):
+                if where:
+                    at, told = where, False
+                if note is not None:
+                    print_json(note, None) if plain else click.echo(line(note))
+        except NotLetIn:
+            raise
+        except click.ClickException as error:
+            if not at:
+                raise
+            why = error.message
+        if not told:
+            click.echo(f"{why}: goes on when it answers again", err=True)
+            told = True
+        time.sleep(RECONNECT_S)
 
 
 def _screen(client: Client, last: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 from brain.console.feed import Feed
-from brain.console.past_view import Past
+from brain.console.past_view import Named, Past
 from brain.core.inputs import OperatorCommand
 from brain.core.state import State
 
@@ -24,7 +24,7 @@ class NodeBeat:
     clock_ahead_s: float | None = None
 
 
-class History(Past, Protocol):
+class History(Past, Named, Protocol):
     """The read model: the engine's fields as JSON objects."""
 
     def incidents(self, *, open_only: bool, limit: int = 1000) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ from brain.console.evidence import Bundles, Found, as_file, sent
 from brain.console.packing import packed_answer
 from brain.console.reading import Rests
 from brain.console.shapes import iso
-from brain.console.unpacking import Contents, Packed
+from brain.console.unpacking import Contents, PackedFile
 
 T = TypeVar("T")
 BINARY = "application/octet-stream"  # whatever the node says it is: no browser shows it by itself
@@ -53,7 +53,7 @@ class Unpacker:
             return await self._run(lambda: unpacking.contents(source, found.bundle.size, self._pause))
 
     @contextlib.asynccontextmanager
-    async def file(self, found: Found, number: int) -> AsyncIterator[tuple[Packed, AsyncIterator[bytes]]]:
+    async def file(self, found: Found, number: int) -> AsyncIterator[tuple[PackedFile, AsyncIterator[bytes]]]:
         """Returns a file of a bundle with its pieces. LookupError: there is none; EOFError, of the pieces: it ends too early."""
         async with self._fetched(found) as source:
             size = found.bundle.size

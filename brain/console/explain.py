@@ -1,7 +1,7 @@
-"""The whole chain of one incident as data: page → run → steps → rule → symptoms → their evidence."""
+"""What is known of whatever has an id: the whole chain of its incident, page → run → steps → rule → symptoms → evidence."""
 
 from agent.contract.messages import clip
-from brain.console import shapes
+from brain.console import named, shapes
 from brain.console.api.chain_shapes import (
     AckShape,
     ChainShape,
@@ -27,24 +27,28 @@ _GATED = ("run.held", "run.approval", "run.observed", "run.skipped")
 _OPERATOR = "operator."
 
 
-def explain(readmodel: History, state: State, id_: str, *, traced: bool) -> ChainShape | None:
-    """Returns the chain of an incident, by its id, a prefix of it, or the id of a run, step or page; None: unknown.
-    `traced`: traces are told.
+def explain(history: History, state: State, id_: str, *, traced: bool) -> ChainShape | None:
+    """Returns what is known of whatever has this id, with the chain of its incident; None: nothing is. `traced`: traces are
+    told.
     """
-    raw = readmodel.incident(id_) or readmodel.incident(id_.partition(".")[0])
-    if raw is None:
+    found = named.find(history, state, id_)
+    if found is None:
         return None
-    notes = readmodel.notes_of(raw["id"])
+    raw = history.incident(found.incidents[0]) if len(found.incidents) == 1 else None
+    notes = history.notes_of(raw["id"]) if raw else []
+    if raw and found.kind in named.PARTS and not found.notes:
+        found = found.model_copy(update={"notes": [shapes.note(one) for one in named.about(found, notes)]})
     return ChainShape(
-        incident=shapes.incident(raw),
+        found=found,
+        incident=shapes.incident(raw) if raw else None,
         pages=_pages(notes),
-        runs=[_run(run, notes, state) for run in readmodel.runs_of(raw["id"])],
-        rule=_rule(raw, state),
-        symptoms=_symptoms(raw, readmodel),
-        evidence=[shapes.evidence(item) for item in raw["evidence"]],
+        runs=[_run(run, notes, state) for run in history.runs_of(raw["id"])] if raw else [],
+        rule=_rule(raw, state) if raw else None,
+        symptoms=_symptoms(raw, history) if raw else [],
+        evidence=[shapes.evidence(item) for item in raw["evidence"]] if raw else [],
         notes=[shapes.note(item) for item in notes],
-        out_of_service=[node for node, owners in state.drains.items() if raw["id"] in owners],
-        trace_id=trace_id(raw["id"]) if traced else "",
+        out_of_service=[node for node, owners in state.drains.items() if raw["id"] in owners] if raw else [],
+        trace_id=trace_id(raw["id"]) if raw and traced else "",
     )
 
 

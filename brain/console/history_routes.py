@@ -14,6 +14,7 @@ from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery, RunsQu
 from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, History
 from brain.console.explain import explain
+from brain.console.named import HAVE
 from brain.console.reading import Reading, Rests
 
 
@@ -47,7 +48,9 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
         def work(history: History) -> bytes:
             found = explain(history, state, id_, traced=brain.config.traces.on)
             if found is None:
-                raise _unknown(history, "incident, run or page", id_)
+                raise _unknown(
+                    history, "incident", id_, f", and nothing else of that id: explain takes {HAVE}"
+                )
             return encoded(found)
 
         return await reading.answer(asked.http, work)
@@ -73,9 +76,9 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
     ]
 
 
-def _unknown(history: History, what: str, id_: str) -> web.HTTPNotFound:
+def _unknown(history: History, what: str, id_: str, have: str = "") -> web.HTTPNotFound:
     """Also where several incidents begin with the id: which ones."""
     several = history.beginning(id_.partition(".")[0])
     if len(several) > 1:
         return web.HTTPNotFound(text=f"{clip(id_, 80)!r} is ambiguous: it may be {', '.join(several)}")
-    return web.HTTPNotFound(text=f"no {what} {clip(id_, 80)!r}")
+    return web.HTTPNotFound(text=f"no {what} {clip(id_, 80)!r}{have}")

@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from agent import __version__
-from brain.console.brain_view import BrainView, NodeBeat
+from brain.console.brain_view import BrainView, NodeBeat, TraceView
 from brain.core.state import IncidentState, RunState
 
 Samples = Iterable[tuple[tuple[str, ...], float]]
@@ -39,6 +39,11 @@ class Metric:
 
 def _one(value: Callable[[BrainView], float]) -> Callable[[BrainView], Samples]:
     return lambda brain: [((), float(value(brain)))]
+
+
+def _each_output(value: Callable[[TraceView], float]) -> Callable[[BrainView], Samples]:
+    """Of traces, by its name."""
+    return lambda brain: [((one.name,), value(one)) for one in brain.trace_exports()]
 
 
 def _nodes(brain: BrainView) -> Samples:
@@ -252,27 +257,27 @@ METRICS: tuple[Metric, ...] = (
         help="Spans of traces that an output of `[traces]` has taken since the start.",
         kind="counter",
         labels=("output",),
-        samples=lambda brain: [((one.name,), one.spans) for one in brain.trace_exports()],
+        samples=_each_output(lambda one: one.spans),
     ),
     Metric(
         name="gpuward_trace_spans_rejected",
         help="Spans that it did not want.",
         kind="counter",
         labels=("output",),
-        samples=lambda brain: [((one.name,), one.rejected) for one in brain.trace_exports()],
+        samples=_each_output(lambda one: one.rejected),
     ),
     Metric(
         name="gpuward_trace_incidents_dropped",
         help="Incidents of which something could not be told: too many waited for the output.",
         kind="counter",
         labels=("output",),
-        samples=lambda brain: [((one.name,), one.dropped) for one in brain.trace_exports()],
+        samples=_each_output(lambda one: one.dropped),
     ),
     Metric(
         name="gpuward_trace_incidents_waiting",
         help="Incidents of which something is still to be told.",
         labels=("output",),
-        samples=lambda brain: [((one.name,), one.waiting) for one in brain.trace_exports()],
+        samples=_each_output(lambda one: one.waiting),
     ),
     Metric(
         name="gpuward_holds", help="Holds in force.", samples=_one(lambda brain: len(brain.live.state.holds))

@@ -23,6 +23,7 @@ from brain.console.api.serving import Checked, serve
 from brain.console.api.verbs import ROLES, CommandBody, InvalidCommand, check_names
 from brain.console.brain_view import BrainView
 from brain.console.touched import least, touched
+from brain.core import ids
 from brain.core.inputs import OperatorCommand
 
 _log = logging.getLogger(__name__)
@@ -56,7 +57,9 @@ def routes(brain: BrainView, door: Door, proposals: Proposals) -> list[Route]:
             if not first:
                 return waits(brain, who, text)
             who = f"{first} and {who}"
-        return await _said(brain, OperatorCommand(id=f"s:{uuid.uuid4().hex}", who=who, verb=verb, args=args))
+        return await _said(
+            brain, OperatorCommand(id=f"{ids.COMMAND}{uuid.uuid4().hex}", who=who, verb=verb, args=args)
+        )
 
     # Everybody with a credential may ask; the role depends on the command.
     return [serve(table.COMMAND, give)]

@@ -62,3 +62,19 @@ class Past(Protocol):
     def incidents_between(self, since: float, until: float, limit: int) -> list[dict[str, Any]]:
         """Returns the incidents that were open at any moment of a time (seconds since 1970), newest first."""
         ...
+
+
+class Named(Protocol):
+    """What the console asks the read model about an id that is no incident's."""
+
+    def one_note(self, id_: str) -> dict[str, Any] | None:
+        """Returns one note."""
+        ...
+
+    def notes_of_hold(self, id_: str) -> list[dict[str, Any]]:
+        """Returns the notes by which a hold was set and has ended."""
+        ...
+
+    def incidents_of_event(self, id_: str) -> list[str]:
+        """Returns the ids of the incidents of which an event is evidence."""
+        ...

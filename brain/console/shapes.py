@@ -16,7 +16,7 @@ from brain.console.api.incident_shapes import (
     StepShape,
 )
 from brain.console.api.status_shapes import HoldShape, ModeShape
-from brain.core.state import IncidentState, State
+from brain.core.state import Hold, IncidentState, State
 
 Json = dict[str, Any]
 
@@ -145,17 +145,19 @@ def note(raw: Mapping[str, Any]) -> NoteShape:
 
 def holds(state: State) -> list[HoldShape]:
     """Returns the holds in force."""
-    return [
-        HoldShape(
-            id=hold.id,
-            scope=hold.scope,
-            who=hold.who,
-            why=hold.why,
-            since=iso(hold.since),
-            until=iso(hold.until),
-        )
-        for hold in state.holds.values()
-    ]
+    return [hold(one) for one in state.holds.values()]
+
+
+def hold(raw: Hold) -> HoldShape:
+    """Returns a hold in force."""
+    return HoldShape(
+        id=raw.id,
+        scope=raw.scope,
+        who=raw.who,
+        why=raw.why,
+        since=iso(raw.since),
+        until=iso(raw.until),
+    )
 
 
 def modes(state: State) -> list[ModeShape]:

@@ -37,7 +37,7 @@ class TooMuch(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
+class PackedFile:
     """A regular file in a bundle."""
 
     # Its place among the bundle's members, from 0
@@ -54,7 +54,7 @@ class Packed:
 class Contents:
     """What is in a bundle."""
 
-    files: list[Packed]
+    files: list[PackedFile]
     # How many members are links, devices, pipes or sparse files
     left_out: int
     # Why there may be more than these; empty: these are all
@@ -63,7 +63,7 @@ class Contents:
 
 def contents(source: IO[bytes], size: int, pause: Callable[[], None]) -> Contents:
     """Returns the files of a .tar.gz of `size` bytes. `pause` is called between pieces of work."""
-    files: list[Packed] = []
+    files: list[PackedFile] = []
     left_out, cut = 0, ""
     try:
         for number, member, unpacked in _members(source, size, pause):
@@ -83,7 +83,7 @@ def contents(source: IO[bytes], size: int, pause: Callable[[], None]) -> Content
 
 def one_file(
     source: IO[bytes], size: int, number: int, pause: Callable[[], None]
-) -> tuple[Packed, Iterator[bytes]]:
+) -> tuple[PackedFile, Iterator[bytes]]:
     """Returns a file of a .tar.gz, and its pieces. LookupError: it has no such file, or what comes before it cannot be read."""
     try:
         for place, member, unpacked in _members(source, size, pause):
@@ -133,9 +133,9 @@ def _plain(member: tarfile.TarInfo) -> bool:
     return member.isreg() and not member.issparse() and member.size >= 0
 
 
-def _packed(number: int, member: tarfile.TarInfo, head: bytes) -> Packed:
+def _packed(number: int, member: tarfile.TarInfo, head: bytes) -> PackedFile:
     name = member.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return Packed(
+    return PackedFile(
         number=number,
         name=clip(inert(name), _NAME) or "?",
         size=member.size,

@@ -10,6 +10,7 @@ import hashlib
 INCIDENT = "inc"
 ALERT_GROUP = "grp"
 HOLD = "hold"
+COMMAND = "s:"  # how the ids of operators' commands begin
 
 
 def hashed(kind: str, *parts: str) -> str:

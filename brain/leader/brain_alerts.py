@@ -33,6 +33,7 @@ LASTING = (
     "keys_behind",
     "log_time",
     "archive_behind",
+    "history_unwritten",
 )
 _KEPT = {"cause", "text", "since", "took"}  # of an alert, on disk
 PageWhat = Literal["open", "repeat", "resolve"]
@@ -88,6 +89,10 @@ class BrainAlerts:
         alert = self._open[cause] = BrainAlert(cause=cause, text=text, since=time.time())
         self._notes.write(cause.replace("brain_", "brain."), text)
         self._background.start(self._tell(alert), cause)
+
+    def of(self, cause: str) -> Callable[[str], None]:
+        """What opens it with a text, and clears it with an empty one."""
+        return lambda text: self.open(cause, text) if text else self.clear(cause)
 
     def tell(self, cause: str, text: str) -> None:
         """Pages the people on call once: something has happened, and will not be over by itself."""

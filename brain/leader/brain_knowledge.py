@@ -132,6 +132,18 @@ KNOWN: Mapping[str, Knowledge] = {
             "`gpuward cell rotate signing --compromised`，所有节点重新加入。",
         ),
     ),
+    "history_unwritten": Knowledge(
+        cause=Text(
+            en="The disk with the brain's data folder is full, or takes nothing any more.",
+            zh="大脑数据目录所在的磁盘已满，或无法再写入。",
+        ),
+        todo=Text(
+            en="Make room on it, or mend it; the history is then written by itself. Faults are healed all the same. A brain that "
+            "is restarted meanwhile reads the log from its last snapshot on, and the log does not reach back for ever.",
+            zh="请腾出空间或修复磁盘，之后历史记录会自动补写。故障处理不受影响。期间若重启大脑，它会从最近的快照开始重新读取日志，"
+            "而日志并非无限期保留。",
+        ),
+    ),
     "archive_behind": Knowledge(
         cause=Text(
             en="The folder or the S3 server of the log's archive cannot be written, or is too slow.",

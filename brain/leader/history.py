@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 
 WRITE_AFTER_S = 0.02
 RETRY_S = 1.0  # pause after a failed write
+TELL_AFTER_S = 10.0
 
 
 def by(who: str, note: Note) -> Note:
@@ -38,7 +39,12 @@ class HistoryWriter:
     seen to be behind the snapshot and made from the log.
     """
 
-    def __init__(self, readmodel: ReadModel, feed: Feed) -> None:
+    def __init__(
+        self, readmodel: ReadModel, feed: Feed, tell: Callable[[str], object] = lambda _: None
+    ) -> None:
+        """`tell`: people hear why nothing is written, when that lasts; empty: it is written."""
+        self._tell = tell
+        self._refused_s: float | None = None  # since when the disk takes nothing
         self._readmodel = readmodel
         self._feed = feed
         self._listeners: list[Callable[[str], None]] = []
@@ -157,8 +163,9 @@ class HistoryWriter:
                 if is_damage(error):
                     self._lose(error)
                 else:
-                    _log.error("the read model cannot be written: %s", error)
+                    self._refuse(error)
                 return False
+            self._taken()
             self._written = self._handled
             for seq, note in notes:
                 self._feed.publish(note, seq)
@@ -168,6 +175,24 @@ class HistoryWriter:
         self._pending = _Pending()
         self._progress.set()
         return True
+
+    def _refuse(self, error: Exception) -> None:
+        """The disk takes nothing: said once, and paged when it lasts."""
+        now_s = time.monotonic()
+        if self._refused_s is None:
+            self._refused_s = now_s
+            _log.error("the read model cannot be written: %s", error)
+        if now_s - self._refused_s >= TELL_AFTER_S:
+            self._tell(
+                f"the history cannot be written ({error}): healing goes on, what people are shown is as it was before, and no "
+                "snapshot of the state is kept",
+            )
+
+    def _taken(self) -> None:
+        if self._refused_s is not None:
+            self._refused_s = None
+            _log.info("the read model is written again")
+        self._tell("")
 
     def reconcile(self, state: State, why: str) -> None:
         """Closes the incidents and runs in the read model that the engine no longer has."""

@@ -15,6 +15,7 @@ from agent.contract.errors import ConfigError, Unreachable
 from brain.adapters.liveness import Beats
 from brain.cell.registry import CellRegistry
 from brain.config import BrainConfig
+from brain.core import ids
 from brain.core.inputs import OperatorCommand
 from brain.core.pack.spec import Scalar
 from brain.leader.log_writer import LogWriter
@@ -124,5 +125,5 @@ class RevokedNodes:
             return
         self._said_s[key] = time.monotonic()
         await self._writer.append_and_wait(
-            OperatorCommand(id=f"s:{uuid.uuid4().hex}", who=who, verb=verb, args=args)
+            OperatorCommand(id=f"{ids.COMMAND}{uuid.uuid4().hex}", who=who, verb=verb, args=args)
         )

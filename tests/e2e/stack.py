@@ -115,6 +115,11 @@ class Stack:
         else:
             self.wait_for(lambda: self.get("/api/v1/status").get("inputs"), "the brain reads the log")
 
+    def run_brain(self) -> subprocess.CompletedProcess[str]:
+        """A brain that ends by itself, since it cannot start; how."""
+        command = [str(self.programs / "gpuward"), "run", "--config", str(self.folder / "brain.toml")]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+
     def _ready(self) -> bool:
         status = self.get("/api/v1/status")
         return bool(status.get("leads") and status.get("pack"))

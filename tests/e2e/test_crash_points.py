@@ -196,9 +196,6 @@ class Points:
             with self.jobs.open("a") as log:
                 log.write(f"[rank0] CUDA_ERROR_DEVICE_REMOVED on GPU {gpu}.0\n")
             self.trap.sprung.wait(2.0)
-        time.sleep(
-            0
-        )  # the killer is another thread: it has sent the signal before the event is seen to be over
         self._revive()
         run = self.whole.wait_for(lambda: self._ended(gpu), f"{where}: the run has ended", within_s=WITHIN_S)
         assert run is not None

@@ -72,11 +72,17 @@ async def test_a_fault_is_explained_back_to_the_kernel_line(tmp_path: Path) -> N
             json.loads((await cli(whole, "explain", incident["id"], "--json")).output)["incident"]["id"]
             == incident["id"]
         )
+        runs = await cli(whole, "runs", "--incident", incident["id"])
+        assert all(word in runs.output for word in (incident["runs"][0], "observed", "gpu/n1")), runs.output
+        (as_data,) = json.loads((await cli(whole, "runs", "--node", "n*", "--json")).output)
+        assert as_data["id"] == incident["runs"][0]
+        assert (await cli(whole, "runs", "--state", "approval")).output == "no runs\n"
         listed = await cli(whole, "incidents")
         assert incident["id"] in listed.output
         missing = await cli(whole, "explain", "inc-nonsense")
         assert missing.exit_code == 1
         assert "no incident" in missing.output
+        assert "an operator's command (s:…)" in missing.output
 
 
 async def test_operator_commands_are_on_the_log_and_answered(tmp_path: Path) -> None:
@@ -89,6 +95,11 @@ async def test_operator_commands_are_on_the_log_and_answered(tmp_path: Path) -> 
         (hold,) = (await whole.get("/api/v1/status"))["holds"]
         assert (hold["scope"], hold["who"]) == ("node/n1", "ann")
         assert "firmware" in (await cli(whole, "status")).output
+        for named in (
+            hold["id"],
+            (await whole.get("/api/v1/notes?kind=operator.hold"))["notes"][0]["caused_by"],
+        ):
+            assert "ann holds node/n1: firmware" in (await cli(whole, "explain", named)).output
         assert (await cli(whole, "release", "node/n1")).exit_code == 0
         again = await cli(whole, "release", "node/n1")
         assert again.exit_code == 1

@@ -1,6 +1,8 @@
 """From what a request shows to the person who sends it."""
 
+import errno
 import hmac
+import logging
 import os
 import pwd
 import re
@@ -19,6 +21,7 @@ from brain.console_config import ConsoleConfig, Role, is_name
 
 OPEN = "anyone on this machine"  # who reads over loopback without a token
 UNNAMED = "local-user"  # a user of the machine whose name cannot stand in the log
+_log = logging.getLogger(__name__)
 
 
 class Credentials:
@@ -35,13 +38,21 @@ class Credentials:
         self._written: list[Path] = []
 
     def publish_local(self, port: int) -> None:
-        """Writes the token of whoever started this brain to its files. ConfigError: the data folder takes none."""
+        """Writes the token of whoever started this brain to its files. ConfigError: the data folder takes none. That it is full
+        keeps no brain from leading: its own user needs a token then.
+        """
         own = local_token.of_user()
         path = self._data_dir / local_token.name(port)
         try:
             files.write(path, self._local.encode(), mode=0o600)
         except OSError as error:
-            raise ConfigError(f"{path}: {error.strerror}: make data_dir writable for the brain") from error
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise ConfigError(
+                    f"{path}: {error.strerror}: make data_dir writable for the brain"
+                ) from error
+            _log.error(
+                "%s: %s: the command line finds no token there until the next start", path, error.strerror
+            )
         self._written.append(path)
         with suppress(OSError):  # e.g. a service without a home: its user finds the file in the data folder
             if own is not None:

@@ -1,10 +1,11 @@
-"""The whole chain of an incident: page → run → steps → rule → symptoms → their evidence."""
+"""Whatever has an id, and the whole chain of its incident: page → run → steps → rule → symptoms → their evidence."""
 
 from pydantic import Field
 
 from brain.console.api.base import Shape, Time
 from brain.console.api.incident_shapes import EvidenceShape, IncidentShape, NoteShape, RunShape
 from brain.console.api.needs_shapes import WantedApprovalShape
+from brain.console.api.status_shapes import HoldShape
 
 
 class AckShape(Shape):
@@ -94,13 +95,30 @@ class SymptomShape(Shape):
     events: list[str] = Field(description="Ids.")
 
 
-class ChainShape(Shape):
-    """All that is known of one incident."""
+class FoundShape(Shape):
+    """What an id names."""
 
-    incident: IncidentShape
+    kind: str = Field(
+        description="incident, alert group, page, run, step, command, event, note, hold or input (something else on the log)."
+    )
+    id: str
+    incidents: list[str] = Field(description="The incidents that it is of. Of one: its chain is told here.")
+    hold: HoldShape | None = Field(description="Of a hold that is in force.")
+    notes: list[NoteShape] = Field(
+        description="What is known of it; of an incident none: the chain has them all."
+    )
+
+
+class ChainShape(Shape):
+    """What is known of what an id names: the whole chain of its incident. `incident` and `rule` are null, and all lists empty,
+    where it is of none, or of several: `found` says what is known, and which.
+    """
+
+    found: FoundShape
+    incident: IncidentShape | None
     pages: list[PageShape]
     runs: list[ExplainedRunShape]
-    rule: RuleShape
+    rule: RuleShape | None
     symptoms: list[SymptomShape]
     evidence: list[EvidenceShape]
     notes: list[NoteShape]

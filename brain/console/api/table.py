@@ -114,10 +114,12 @@ INCIDENT = reads(
 EXPLAIN = reads(
     "explain",
     "/explain/{id}",
-    "The whole chain of one incident, from the page to the kernel line.",
+    "What is known of whatever has an id: the whole chain of its incident, from the page to the kernel line.",
     ChainShape,
     query=Nothing,
-    parts={"id": "An incident, run, step or page, or the beginning of its id."},
+    parts={
+        "id": "An incident (or the beginning of its id), page, run, step, alert group, hold, command, event or note."
+    },
 )
 RUNS = reads("runs", "/runs", "Runs of runbooks, newest first.", RunListShape, query=RunsQuery)
 RUN = reads(

@@ -103,8 +103,8 @@ def test_what_was_explained_has_its_drain_again() -> None:
     assert not it.incidents("left-drained")
 
 
-def test_a_node_that_is_left_drained_is_given_back_by_itself() -> None:
-    """What had explained its fault is over: the node returns, and nobody is told that gpuward gave up."""
+def given_back() -> Left:
+    """A node that was left drained; what had explained its fault is over, and the scheduler is asked to take it back."""
     it = Left(DRAIN, rung("bounce", verify=QUIET))
     it.answer()
     it.node(alive=False)  # that explains the link
@@ -114,6 +114,12 @@ def test_a_node_that_is_left_drained_is_given_back_by_itself() -> None:
     while it.performed[-1].step.action != "scheduler.resume":
         it.wait(10)
         assert it.time.now < 3600
+    return it
+
+
+def test_a_node_that_is_left_drained_is_given_back_by_itself() -> None:
+    """What had explained its fault is over: the node returns, and nobody is told that gpuward gave up."""
+    it = given_back()
     it.answer()
     it.wait(10)
     (left,) = it.incidents("left-drained")
@@ -124,15 +130,7 @@ def test_a_node_that_is_left_drained_is_given_back_by_itself() -> None:
 
 def test_a_node_that_is_given_back_at_the_second_attempt_is_back() -> None:
     """It was said to stay out of service, and nothing ended that, since the scheduler had it back."""
-    it = Left(DRAIN, rung("bounce", verify=QUIET))
-    it.answer()
-    it.node(alive=False)  # that explains the link
-    it.answer("unknown")
-    it.link(up=True)
-    it.node(alive=True)
-    while it.performed[-1].step.action != "scheduler.resume":
-        it.wait(10)
-        assert it.time.now < 3600
+    it = given_back()
     it.answer("unreachable")
     it.answer()
     it.wait(10)

@@ -1,11 +1,15 @@
 """`gpuward watch` on a terminal: what is open and the newest notes, whatever the size of the terminal."""
 
 import io
+from collections.abc import Iterator
 from typing import Any
 
+import click
 import pytest
 from rich.console import Console
 
+from brain.cli import watch
+from brain.cli.client import NotLetIn
 from brain.cli.watch import Screen
 
 
@@ -92,3 +96,51 @@ def test_no_identifier_is_cut(columns: int) -> None:
     text = "\n".join("".join(segment.text for segment in one).rstrip() for one in lines)
     assert [at for at in range(3) if f"inc-7kq2m4x{at}" not in text] == []
     assert max(map(len, text.splitlines())) <= columns
+
+
+class Flaky:
+    """A client whose connections end; what it was asked for, and what it answers each time."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.asked: list[tuple[int, str]] = []
+        self._answers = iter(answers)
+
+    def watch(self, last: int, after: str = "") -> Iterator[tuple[str, Any]]:
+        """The next answer."""
+        self.asked.append((last, after))
+        answer = next(self._answers)
+        if isinstance(answer, BaseException):
+            raise answer
+        yield from answer
+
+
+def test_lines_go_on_when_the_connection_ends(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From where they were; that the brain is away is said once, also when it is for long, and once more the next time."""
+    monkeypatch.setattr(watch, "RECONNECT_S", 0)
+    away = click.ClickException("no brain answers")
+    client = Flaky([("p1", note(1))], away, away, [("p2", note(2))], away, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        watch._lines(client, 5, plain=False)  # type: ignore[arg-type]
+    said = capsys.readouterr()
+    assert [line.partition(" of")[0].rpartition("note ")[2] for line in said.out.splitlines()] == [
+        "001",
+        "002",
+    ]
+    assert client.asked == [(5, ""), (5, "p1"), (5, "p1"), (5, "p1"), (5, "p2"), (5, "p2")]
+    assert said.err.splitlines() == ["the brain has ended the connection: goes on when it answers again"] * 2
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param([click.ClickException("no brain answers")], id="it has never answered"),
+        pytest.param([[("p1", None)], NotLetIn("revoked", 401)], id="it lets nobody in any more"),
+    ],
+)
+def test_lines_end_where_waiting_is_of_no_use(answers: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script learns it by the exit status."""
+    monkeypatch.setattr(watch, "RECONNECT_S", 0)
+    with pytest.raises(click.ClickException):
+        watch._lines(Flaky(*answers), 5, plain=True)  # type: ignore[arg-type]

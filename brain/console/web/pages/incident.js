@@ -2,7 +2,7 @@
 
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { repeat } from '../vendor/lit-html/directives/repeat.js'
-import { get, path } from '../net.js'
+import { get, path, Problem } from '../net.js'
 import { exactly } from '../parts/approval.js'
 import { ladder } from '../parts/ladder.js'
 import { scopeMark, severity, stateMark } from '../parts/marks.js'
@@ -18,7 +18,9 @@ export function title(state) {
 }
 
 export async function load(at, { signal }) {
-  return get(`explain/${path(at.args.id)}`, { signal })
+  const found = await get(`explain/${path(at.args.id)}`, { signal })
+  if (!found.incident) throw new Problem(404, `${found.found.kind} ${found.found.id}`) // of none, or of several
+  return found
 }
 
 /** Is a note about what is shown? */

@@ -1,0 +1,76 @@
+"""A signing key of which the disk gives back other bits is as good a key as any, which no node obeys: no brain starts with it."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.contract.errors import ConfigError
+from brain import config
+from brain.adapters import keys, signing_key
+from brain.config import BrainConfig
+
+
+@pytest.fixture(name="brain")
+def _brain(tmp_path: Path) -> BrainConfig:
+    """With a key."""
+    found = config.parse({"data_dir": str(tmp_path)}, "test", tmp_path)
+    keys.load_signer(found.signing_key)
+    return found
+
+
+def accepted(brain: BrainConfig) -> str:
+    """The public key with which a brain starts; empty: it does not."""
+    try:
+        signing_key.check(brain)
+        return keys.load_signer(brain.signing_key).public
+    except ConfigError:
+        return ""
+
+
+def test_no_bit_of_the_key_is_another(brain: BrainConfig) -> None:
+    """Each of them."""
+    whole, public = brain.signing_key.read_bytes(), keys.read_signer(brain.signing_key).public
+    refused = 0
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        brain.signing_key.write_bytes(damaged)
+        found = accepted(brain)
+        assert found in ("", public), damaged
+        refused += not found
+    assert refused > 8 * 42, "all but what base64 leaves open, and the end of the line"
+    brain.signing_key.write_bytes(whole)
+    assert accepted(brain) == public
+
+
+def test_a_damaged_public_half_is_written_again(brain: BrainConfig) -> None:
+    """Whatever stands in it: the key says what it is."""
+    half = brain.signing_key.with_name("signing.key.pub")
+    whole, public = half.read_bytes(), keys.read_signer(brain.signing_key).public
+    for at in range(len(whole) - 1):
+        half.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert accepted(brain) == public
+        assert half.read_bytes() == whole
+
+
+def test_an_exchange_that_was_cut_short_is_no_damage(brain: BrainConfig) -> None:
+    """The new key is there, and the public half is the old one's still; the next one's lies beside it until all is done."""
+    for following in ("next", "fresh"):
+        coming = keys.beside(brain.signing_key, following)
+        new = keys.load_signer(coming).public
+        coming.replace(brain.signing_key)
+        assert accepted(brain) == new
+        keys.beside(brain.signing_key, f"{following}.pub").unlink()
+        assert accepted(brain) == new, "which is written by then"
+
+
+def test_a_key_that_was_put_back_alone_is_told(brain: BrainConfig) -> None:
+    """The page says which file to remove."""
+    half = brain.signing_key.with_name("signing.key.pub")
+    other = brain.signing_key.with_name("other.key")
+    public = keys.load_signer(other).public
+    other.replace(brain.signing_key)
+    with pytest.raises(ConfigError, match=r"If signing\.key is the right one, remove signing\.key\.pub"):
+        signing_key.check(brain)
+    half.unlink()
+    assert accepted(brain) == public

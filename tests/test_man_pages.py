@@ -1,0 +1,54 @@
+"""The manual pages: one for each command, and troff has nothing to say against any."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+
+from brain.cli.main import COMMANDS, MOUNTED
+from docs import man_pages
+
+
+def test_each_command_has_a_page() -> None:
+    """Also those of groups, with their arguments, options, exit status and environment."""
+    pages = man_pages.pages()
+    assert {f"gpuward-{name}.1" for name in (*COMMANDS, *MOUNTED)} < set(pages)
+    assert "gpuward-log-export.1" in pages
+    assert "\\-\\-notes" in pages["gpuward-explain.1"]
+    assert ".SH EXIT STATUS" in pages["gpuward.1"]
+    assert "GPUWARD_TOKEN_FILE" in pages["gpuward.1"]
+
+
+def test_no_line_of_a_text_is_a_request() -> None:
+    """A sentence may begin with a point, and hold a backslash."""
+    command = click.Command("x", help=".so /etc/passwd\n\n'br and \\fB")
+    (page,) = [page for _, page in man_pages._pages(click.Context(command, info_name="x"))]
+    lines = [line for line in page.splitlines() if "etc" in line or "br and" in line]
+    assert all(line.startswith("\\&") or "\\- " in line for line in lines), lines
+    assert "\\efB" in page
+
+
+@pytest.mark.component("groff")
+def test_troff_takes_every_page(tmp_path: Path) -> None:
+    """With all its warnings on; and what is read is the text."""
+    if shutil.which("groff") is None:
+        pytest.skip("needs groff")
+    man_pages.main(tmp_path)
+    paths = sorted(tmp_path.glob("*.1"))
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-z", *map(str, paths)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    read = subprocess.run(
+        ["groff", "-man", "-Tascii", "-P-cbou", str(tmp_path / "gpuward-explain.1")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "gpuward-explain" in read.stdout
+    assert "--notes" in read.stdout
