@@ -1,7 +1,7 @@
 """Effects: what the engine asks the shell to do. Only a leading brain performs them, and only for new inputs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agent.contract.actions.spec import Disrupts, Repeat
@@ -151,6 +151,10 @@ class Note:
     # id of the input that led to it
     caused_by: str = ""
     data: Mapping[str, Scalar | list[str]] = field(default_factory=dict)
+
+    def by(self, who: str) -> "Note":
+        """Returns it with who said what it is about."""
+        return replace(self, data={"who": who} | dict(self.data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

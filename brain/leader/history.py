@@ -5,7 +5,6 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from agent.contract.messages import Event
 from brain.adapters.history_queries import OWN, is_damage
@@ -21,11 +20,6 @@ _log = logging.getLogger(__name__)
 WRITE_AFTER_S = 0.02
 RETRY_S = 1.0  # pause after a failed write
 TELL_AFTER_S = 10.0
-
-
-def by(who: str, note: Note) -> Note:
-    """Returns the note with who did it."""
-    return replace(note, data={"who": who} | dict(note.data))
 
 
 class HistoryLost(Exception):
@@ -121,7 +115,7 @@ class HistoryWriter:
         for effect in effects:
             match effect:
                 case Note():
-                    pending.notes.append((seq, by(who, effect) if who else effect))
+                    pending.notes.append((seq, effect.by(who) if who else effect))
                 case ShowIncident(incident=incident):
                     pending.incidents[incident.id] = incident
                 case ShowRun(run=run):

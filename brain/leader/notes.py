@@ -9,7 +9,6 @@ from brain.adapters.log import LogClock
 from brain.adapters.readmodel import ReadModel
 from brain.console.feed import Feed
 from brain.core.effects import Note
-from brain.leader.history import by
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +27,7 @@ class BrainNotes:
         _log.warning("%s: %s", kind, text)
         note = Note(id=f"brain:{self._brain}:{time.time_ns()}", at=self._clock.now(), kind=kind, text=text)
         if who:
-            note = by(who, note)
+            note = note.by(who)
         # The disk is full, or the file is damaged: the log file above has it.
         with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):
             self._readmodel.note(note)
