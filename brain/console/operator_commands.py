@@ -4,7 +4,6 @@ import json
 import logging
 import time
 import uuid
-from functools import partial
 
 from aiohttp import web
 
@@ -53,7 +52,7 @@ def routes(brain: BrainView, door: Door, proposals: Proposals) -> list[Route]:
         who = person(request).name
         if needs_second(verb, args, brain.config.console.two_persons):
             text = f"{verb} {json.dumps(args, sort_keys=True, ensure_ascii=False)}"
-            first = proposals.agreed(text, who, partial(door.still_welcome, request), time.monotonic())
+            first = proposals.agreed(text, who, door.credential(request), time.monotonic())
             if not first:
                 return waits(brain, who, text)
             who = f"{first} and {who}"

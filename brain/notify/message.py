@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from agent.contract.inert import inert, inert_data
 from agent.contract.messages import clip
+from brain.core import ids
 
 Language = Literal["both", "en", "zh"]
 LABELS = {
@@ -110,6 +111,13 @@ class PageMessage:
     stops: tuple[str, ...] = ()
     # of the OpenTelemetry trace; empty: none is told
     trace_id: str = ""
+
+    def in_console(self, url: str) -> str:
+        """Where the console at `url` shows what it is about: an incident's page, or, for a group of them, the first page."""
+        shown = url.rstrip("/")
+        return (
+            f"{shown}/incidents/{self.dedup_key}" if self.dedup_key.startswith(f"{ids.INCIDENT}-") else shown
+        )
 
     def inert(self) -> "PageMessage":
         """The same page, in which no text acts on what shows it or begins a line of its own."""

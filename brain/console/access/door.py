@@ -174,6 +174,22 @@ class Door:
         person = self._shown_by(shown) if shown else self._in_session(request)
         return person is not None or (not shown and self._credentials.open_reader() is not None)
 
+    def credential(self, request: web.Request) -> Callable[[], bool]:
+        """Returns what says later whether the credential of this request still counts. It keeps that credential, not the request,
+        whose connection may be gone by then.
+        """
+        shown, cookie = _bearer(request), self.cookie(request, SESSION)
+
+        def counts() -> bool:
+            try:
+                if shown:
+                    return self._credentials.person(shown) is not None
+                return self._sessions.person(cookie, self._clock()) is not None
+            except (ConfigError, web.HTTPServiceUnavailable):
+                return False  # nobody can tell whose it is
+
+        return counts
+
     def count_login(self, request: web.Request) -> None:
         """HTTPTooManyRequests: each login asks the provider, and holds a place among those under way."""
         if self._logins.too_many(self._peer(request).counted, self._clock()):
