@@ -67,7 +67,7 @@ function stands(state, { holds, drains, jobs, jobs_at: asked }) {
   return html`<section class="card">
     ${holds.length ? html`<h2>${t('node-holds')}</h2><ul class="plain">${holds.map((one) => html`<li>‖ <code>${one.scope}</code> ${one.who}: ${one.why}
       <span class="small">${time(one.since)} – ${one.until ? time(one.until) : t('until-released')}</span>
-      ${verbButton(state, 'release', t('verb-release'), () => askRelease(state, one))}</li>`)}</ul>` : nothing}
+      ${verbButton(state, 'release', t('verb-release'), () => askRelease(state, one.id, t('release-what', one)))}</li>`)}</ul>` : nothing}
     ${drains.length ? html`<h2>${t('node-drains')}</h2><ul class="plain">${drains.map((one) => html`<li>
       <a href="/incidents/${encodeURIComponent(one.incident)}">${one.incident}</a> <span class="small">${t('since')} ${time(one.since)}${one.sure ? nothing : html` · ${t('node-drain-unsure')}`}</span></li>`)}</ul>` : nothing}
     ${jobs === null ? nothing : html`<h2>${t('node-jobs')}</h2>
