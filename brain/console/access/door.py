@@ -23,7 +23,18 @@ from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
 from brain.console.access.people import OWN_AFFAIR, Person, Touched
 from brain.console.access.refusals import Refusals
-from brain.console.access.route import BODY, JUDGED, LARGEST, LEAST, OPEN, PERSON, Handler
+from brain.console.access.route import (
+    BODY,
+    JSON,
+    JUDGED,
+    LARGEST,
+    LEAST,
+    MEDIA,
+    OPEN,
+    PERSON,
+    SIGNED,
+    Handler,
+)
 from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import taken_apart
 from brain.console_config import ConsoleConfig, Role
@@ -91,10 +102,10 @@ class Door:
         try:
             known = self._let_in(request)
         except web.HTTPException:
-            await self._hold_back(request)
+            await self.hold_back(request)
             raise
-        if not known:
-            await self._hold_back(request)
+        if not known and _route(request) not in request.app[SIGNED]:
+            await self.hold_back(request)
         if request.can_read_body:
             await _whole_body(request)
         response = await handler(request)
@@ -113,11 +124,12 @@ class Door:
         if request.match_info.http_exception is not None:
             return False  # there is no such path: nothing to guard
         person = self._identified(request, peer)
-        if request.method == hdrs.METH_POST and (
-            request.content_type != "application/json" or hdrs.CONTENT_ENCODING in request.headers
-        ):
-            raise web.HTTPUnsupportedMediaType(text="the body must be application/json, and not packed")
         route = _route(request)
+        media = request.app[MEDIA].get(route, JSON)
+        if request.method == hdrs.METH_POST and (
+            request.content_type != media or hdrs.CONTENT_ENCODING in request.headers
+        ):
+            raise web.HTTPUnsupportedMediaType(text=f"the body must be {media}, and not packed")
         if route not in request.app[LEAST]:
             raise web.HTTPForbidden(text="nobody may use this route")
         least = request.app[LEAST][route]
@@ -129,7 +141,7 @@ class Door:
         request[PERSON] = person
         return True
 
-    async def _hold_back(self, request: web.Request) -> None:
+    async def hold_back(self, request: web.Request) -> None:
         """Waits before the answer to a stranger: they share one pace."""
         try:
             address = self._peer(request).counted
