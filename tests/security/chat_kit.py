@@ -10,8 +10,8 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 
+from brain.chat_words import Button
 from brain.console.chat import dingtalk, feishu, pagerduty, slack, wecom
-from brain.console.chat.words import Button
 from brain.core.state import RunState, State
 from tests.brain.notify.pages import incident, run
 from tests.brain.notify.test_chat_signatures import feishu_encrypted

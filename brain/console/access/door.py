@@ -23,18 +23,7 @@ from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
 from brain.console.access.people import OWN_AFFAIR, Person, Touched
 from brain.console.access.refusals import Refusals
-from brain.console.access.route import (
-    BODY,
-    JSON,
-    JUDGED,
-    LARGEST,
-    LEAST,
-    MEDIA,
-    OPEN,
-    PERSON,
-    SIGNED,
-    Handler,
-)
+from brain.console.access.route import BODY, JUDGED, LARGEST, LEAST, MEDIA, OPEN, PERSON, SIGNED, Handler
 from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import taken_apart
 from brain.console_config import ConsoleConfig, Role
@@ -125,7 +114,7 @@ class Door:
             return False  # there is no such path: nothing to guard
         person = self._identified(request, peer)
         route = _route(request)
-        media = request.app[MEDIA].get(route, JSON)
+        media = request.app[MEDIA].get(route, "application/json")
         if request.method == hdrs.METH_POST and (
             request.content_type != media or hdrs.CONTENT_ENCODING in request.headers
         ):

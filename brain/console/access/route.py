@@ -16,7 +16,6 @@ OPEN: web.AppKey[frozenset[tuple[str, str]]] = web.AppKey(
 LARGEST: web.AppKey[Mapping[tuple[str, str], int]] = web.AppKey("largest", Mapping)
 MEDIA: web.AppKey[Mapping[tuple[str, str], str]] = web.AppKey("media", Mapping)
 SIGNED: web.AppKey[frozenset[tuple[str, str]]] = web.AppKey("signed", frozenset)
-JSON = "application/json"
 BODY: web.RequestKey[bytes] = web.RequestKey("body", bytes)  # of a route that takes a larger one
 PERSON: web.RequestKey[Person] = web.RequestKey("person", Person)
 JUDGED: web.RequestKey[bool] = web.RequestKey(
@@ -38,7 +37,7 @@ class Route:
     # Bytes of a body; 0: as the server takes it (brain/console/server.py)
     largest: int = 0
     # The type of a body that is posted
-    media: str = JSON
+    media: str = "application/json"
     # Does the handler itself verify who has sent it, and hold back the answers to others?
     signed: bool = False
 

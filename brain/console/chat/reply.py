@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
-from brain.notify.slack import escape
+from brain.chat_words import escape
 
 _log = logging.getLogger(__name__)
 TIMEOUT_S = 10.0

@@ -5,17 +5,16 @@ A button carries exactly what its card showed: an approval names run and rung, s
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from pydantic import ValidationError
 
+from brain.chat_words import HOLD_S, MAX_VALUE
 from brain.console.api.verbs import CommandBody
 from brain.core.pack.spec import Scalar
 
-HOLD_S = 4 * 3600.0  # how long a hold from a chat lasts
-MAX_VALUE = 2000  # characters of a button's value: Slack's limit
 USAGE = "ack ID | approve RUN RUNG | deny RUN [WHY] | hold SCOPE [WHY]"
 _ARGS: Mapping[str, frozenset[str]] = {
     "ack": frozenset({"id"}),
@@ -40,19 +39,6 @@ class Said:
     id: str
     verb: str
     args: Mapping[str, Scalar]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Button:
-    """One button of a card."""
-
-    verb: str
-    args: Mapping[str, Scalar] = field(default_factory=dict)
-
-    @property
-    def value(self) -> str:
-        """What the platform sends back when somebody presses it."""
-        return orjson.dumps({"verb": self.verb, "args": dict(self.args)}).decode()
 
 
 def of_button(value: object, who: str) -> tuple[str, dict[str, Scalar]]:

@@ -98,7 +98,7 @@ def test_a_label_names_the_node(labels: dict[str, str], node: str) -> None:
 
 def test_what_is_of_no_node_or_has_no_form_is_counted() -> None:
     """Nothing is guessed, and nothing fails."""
-    odd = (
+    odd: tuple[Any, ...] = (
         {},
         {"status": "firing"},
         {"status": "firing", "labels": []},

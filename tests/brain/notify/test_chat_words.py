@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from brain.chat_words import HOLD_S, Button
 from brain.console.chat import reply
-from brain.console.chat.words import HOLD_S, Button, NotUnderstood, of_button, of_text
+from brain.console.chat.words import NotUnderstood, of_button, of_text
 from tests.brain.notify.receivers import receiving
 
 
