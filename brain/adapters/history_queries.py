@@ -217,8 +217,15 @@ class HistoryQueries(PastQueries, IdQueries):
         return [orjson.loads(body) for (body,) in self._each(rows)]
 
     def notes_of(self, incident: str, limit: int = 2000) -> list[dict[str, Any]]:
-        """Returns the notes of an incident, in order."""
-        return self._notes(f"WHERE {OF_INCIDENT} ORDER BY n LIMIT ?", (incident, limit))
+        """Returns the notes of an incident, in order; of more than `limit` the newest ones, and a quarter from the beginning."""
+        first = limit // 4
+        newest = self._notes(f"WHERE {OF_INCIDENT} ORDER BY n DESC LIMIT ?", (incident, limit))[::-1]
+        if len(newest) < limit:
+            return newest
+        oldest = self._notes(f"WHERE {OF_INCIDENT} ORDER BY n LIMIT ?", (incident, first))
+        last = newest[first:]
+        later = {note["id"] for note in last}
+        return [note for note in oldest if note["id"] not in later] + last
 
     def notes_caused_by(self, input_id: str, limit: int = 1000) -> list[dict[str, Any]]:
         """Returns the first notes that one input caused, in order."""

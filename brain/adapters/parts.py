@@ -14,6 +14,7 @@ from agent.contract.messages import Event
 INVENTORY = "node.inventory"  # how the kinds of these events begin
 KEPT_OF_NODE = 300  # rows; a node that tells more loses its oldest
 _MOST_PLACES = 50
+_OF_ONE_NODE = 5  # of them
 _FIELDS = ("node", "component", "serial", "since", "seen", "data")
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS parts(
@@ -63,10 +64,14 @@ def of_node(each: Each, db: sqlite3.Connection, node: str) -> list[dict[str, Any
 
 
 def of_serial(each: Each, db: sqlite3.Connection, serial: str) -> list[dict[str, Any]]:
-    """Returns the rows of a serial number, the newest first; bounded."""
+    """Returns the rows of a serial number, the newest first; bounded, and of each node only the newest few: one that tells
+    another's serial number again and again hides nobody.
+    """
+    fields = ", ".join(_FIELDS)
     rows = db.execute(
-        f"SELECT {', '.join(_FIELDS)} FROM parts WHERE serial = ? AND serial != '' ORDER BY n DESC LIMIT ?",  # noqa: S608 - constants
-        (serial, _MOST_PLACES),
+        f"SELECT {fields} FROM (SELECT {fields}, n, row_number() OVER (PARTITION BY node ORDER BY n DESC) AS nth "  # noqa: S608 - constants
+        "FROM parts WHERE serial = ? AND serial != '') WHERE nth <= ? ORDER BY n DESC LIMIT ?",
+        (serial, _OF_ONE_NODE, _MOST_PLACES),
     )
     return [_row(row) for row in each(rows)]
 

@@ -5,7 +5,6 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from aiohttp import web
 
@@ -39,7 +38,7 @@ def routes(brain: BrainView, door: Door, proposals: Proposals) -> list[Route]:
     async def give(asked: Checked[Nothing, CommandBody]) -> SaidShape | web.Response:
         request = asked.http
         verb, args = asked.body.said
-        good = partial(door.still_welcome, request)
+        good = door.credential(request)
         return _answer(
             await say(brain, door, proposals, request, person(request), verb, args, still_good=good)
         )

@@ -41,6 +41,7 @@ def routes(brain: BrainView, door: Door, sessions: Sessions, links: Links) -> li
         return answer
 
     def by_token(request: web.Request) -> str:
+        door.count_login(request)
         door.demand(request, person(request), Role.VIEWER, OWN_AFFAIR)
         token = door.shown(request)
         if not token:

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -85,7 +84,7 @@ def routes(
             said = f"no second person was asked: {alone}"
         elif others and brain.config.console.two_persons:
             text = f"token for {user}: {wanted.model_dump_json(exclude_defaults=True)}"
-            first = proposals.agreed(text, by, partial(door.still_welcome, request), time.monotonic())
+            first = proposals.agreed(text, by, door.credential(request), time.monotonic())
             if not first:
                 return waits(brain, by, text)
             by = f"{first} and {by}"

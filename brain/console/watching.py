@@ -109,7 +109,7 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
                 async with asyncio.timeout(PING_S):
                     one = await queue.get()
             except TimeoutError:
-                text = b": still here\n\n"
+                text = b": still here\nevent: ping\ndata: {}\n\n"
             else:
                 if one is None:
                     return  # too slow, or ended: whoever comes again goes on from there

@@ -36,7 +36,7 @@ PAGES = {
     "/evidence/{id:.+}": "evidence",
 }
 # Scripts and styles come from here only, and nothing in a page can make text into code: lit-html alone makes elements of its
-# templates (trusted types). Plots set single properties of style, which a policy does not count as inline style.
+# templates (trusted types).
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
     "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "

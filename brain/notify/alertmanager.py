@@ -150,7 +150,7 @@ def _alert(message: PageMessage, want: AlertmanagerOptions, severity: str, ends:
         "annotations": {name: value for name, value in annotations.items() if value},
         "startsAt": starts.isoformat(),
         "endsAt": ends.isoformat(),
-        **({"generatorURL": want.console_url} if want.console_url else {}),
+        **({"generatorURL": message.in_console(want.console_url)} if want.console_url else {}),
     }
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from agent.contract.inert import inert, inert_data
 from agent.contract.messages import clip
 from brain.chat_words import Button
+from brain.core import ids
 
 Language = Literal["both", "en", "zh"]
 LABELS = {
@@ -113,6 +114,13 @@ class PageMessage:
     trace_id: str = ""
     # what may be answered by a button, where the channel has them
     buttons: tuple[Button, ...] = ()
+
+    def in_console(self, url: str) -> str:
+        """Where the console at `url` shows what it is about: an incident's page, or, for a group of them, the first page."""
+        shown = url.rstrip("/")
+        return (
+            f"{shown}/incidents/{self.dedup_key}" if self.dedup_key.startswith(f"{ids.INCIDENT}-") else shown
+        )
 
     def inert(self) -> "PageMessage":
         """The same page, in which no text acts on what shows it or begins a line of its own."""

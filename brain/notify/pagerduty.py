@@ -93,7 +93,7 @@ def trigger(message: PageMessage, routing_key: str, want: PagerDutyOptions, seve
     """Returns the event that opens or updates an alert. `severity`: PagerDuty's."""
     links = [{"href": link, "text": link} for link in message.links if link.startswith("http")]
     if want.console_url:
-        links.insert(0, {"href": want.console_url, "text": "gpuward's console"})
+        links.insert(0, {"href": message.in_console(want.console_url), "text": "gpuward's console"})
     details = {
         section.label: list(section.lines) if len(section.lines) > 1 else section.lines[0]
         for section in message.sections(want.language)

@@ -192,6 +192,29 @@ def test_who_did_it_alone_or_with_a_second(tmp_path: Path) -> None:
     assert by("an") == []
 
 
+@pytest.mark.parametrize(
+    ("many", "shown"),
+    [
+        (3, [0, 1, 2]),
+        (8, list(range(8))),
+        (9, [0, 1, 3, 4, 5, 6, 7, 8]),
+        (30, [0, 1, 24, 25, 26, 27, 28, 29]),
+    ],
+)
+def test_of_many_notes_of_an_incident_the_newest_are_shown(
+    tmp_path: Path, many: int, shown: list[int]
+) -> None:
+    """What people have said last matters more than the middle; how it began stays."""
+    model = ReadModel(tmp_path / "many")
+    history = HistoryWriter(model, Feed())
+    history.open("log-1")
+    for number in range(many):
+        said = Note(id=f"e{number}#0", at=float(number), kind="x", text=str(number), incident="inc-1")
+        history.collect(number + 1, [said])
+    assert history.flush()
+    assert [int(one["text"]) for one in model.notes_of("inc-1", limit=8)] == shown
+
+
 def test_what_is_added_meanwhile_moves_nothing(model: ReadModel, incident: Incident) -> None:
     """Pages by number would show the last one of a page again."""
     number = MANY

@@ -134,6 +134,18 @@ def test_a_node_that_claims_anothers_card_takes_nothing_from_it(model: ReadModel
     assert [place.node for place in card.places] == ["evil", "n1"]
 
 
+def test_a_node_that_claims_it_again_and_again_hides_nobody(model: ReadModel) -> None:
+    """More often than places are kept of a card."""
+    story = Story()
+    story.event(500, "gpu.xid", GPU, code=79)
+    story.run(600)
+    lies = [(60.0 + n, told("evil", GPU, serial="S1", vbios=str(n))) for n in range(60)]
+    write(model, story, (50.0, told("n1", GPU, serial="S1")), *lies)
+    (card,) = known(story, model).cards
+    assert [one.id for one in card.incidents] == [story.incidents()[0].id]
+    assert {place.node for place in card.places} == {"evil", "n1"}
+
+
 def test_what_people_did_and_what_nobody_knows_is_said(model: ReadModel) -> None:
     """Holds that concern it, also by its rack; and a sentence for each thing that is not known."""
     story = Story(pack(places={"n1": Place(rack="r1"), "n2": Place(rack="r2")}))

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from agent.contract.errors import ConfigError
@@ -51,6 +52,36 @@ async def test_two_persons(tmp_path: Path) -> None:
         )
     with pytest.raises(ConfigError, match="no command 'modes'"):
         Console(FolderView.of(tmp_path, console={"two_persons": ["modes"]}))
+
+
+async def test_the_first_word_of_a_browser_ends_with_its_login(tmp_path: Path) -> None:
+    """Also where everybody reads without a credential, and long after the connection on which it was said is gone."""
+    users = {name: {"role": "administrator"} for name in ("ann", "bob")}
+    rule = {"port": 0, "users": users, "two_persons": ["mode auto"]}
+    auto = {"verb": "mode", "args": {"runbook": "*", "mode": "auto"}}
+    async with lab(tmp_path, console=rule) as whole:
+        assert whole.running is not None
+        url, data = whole.running.console_url, whole.config.data_dir
+        bob = shown(people.token_file(data, "bob"))
+
+        async def first(browser: aiohttp.ClientSession, said: dict[str, Any]) -> None:
+            ann = {"Origin": url, "Authorization": shown(whole.ann)}
+            async with browser.post(f"{url}/login/session", json={}, headers=ann) as answer:
+                assert answer.status == 200
+            async with browser.post(f"{url}/api/v1/command", json=said, headers={"Origin": url}) as answer:
+                assert answer.status == 202
+
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
+            await first(browser, auto)
+            async with browser.post(f"{url}/logout", json={}, headers={"Origin": url}) as answer:
+                assert answer.status == 200
+        assert (await ask(url, "/api/v1/command", auto, Authorization=bob))[0] == 202, "ann has logged out"
+        browser = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True))
+        narrower = {"verb": "mode", "args": {"runbook": "*", "mode": "auto", "nodes": "n*"}}
+        await first(browser, narrower)
+        await browser.close()
+        status, answer = await ask(url, "/api/v1/command", narrower, Authorization=bob)
+        assert (status, answer["by"]) == (200, "ann and bob"), "the login goes on, its connection need not"
 
 
 async def test_whoever_started_the_brain_lets_the_first_two_in(tmp_path: Path) -> None:

@@ -3,13 +3,16 @@ finds nothing.
 """
 
 import contextlib
+import json
 import os
 import signal
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.e2e.up import Up, running
 from tests.web.kit import DESK, PHONE, WITHIN_MS, Look, chromium, look, token
@@ -104,6 +107,51 @@ def test_brain_and_broker_that_are_gone_are_told_and_waited_for(tmp_path: Path, 
             expect(page.locator(".banner.bad")).to_have_count(0, timeout=WITHIN_MS)
             back.gpuward("drill", "link-down")
             expect(page.locator(".row", has_text="link-down").first).to_be_visible(timeout=WITHIN_MS)
+
+
+def test_a_brain_that_hangs_is_told(tmp_path: Path, browser: Browser) -> None:
+    """SIGSTOP: no connection breaks, and nothing comes. It is said all the same, and over when the brain goes on."""
+    with running(tmp_path / "data") as up, look(browser, url(up)) as one:
+        one.expected = ("ERR_", "Failed to load")
+        page = one.open("/")
+        os.kill(up.pid("brain"), signal.SIGSTOP)
+        try:
+            expect(page.locator(".banner.bad").first).to_be_visible(timeout=2 * WITHIN_MS)
+        finally:
+            os.kill(up.pid("brain"), signal.SIGCONT)
+        expect(page.locator(".banner.bad")).to_have_count(0, timeout=2 * WITHIN_MS)
+
+
+def test_a_storm_of_notes_does_not_keep_a_page_from_being_read(up: Up, browser: Browser) -> None:
+    """Each answer takes longer than the next note: what came is seen all the same, while they still come."""
+    with look(browser, url(up)) as one:
+        page = one.open("/")
+
+        def slowly(route: Route) -> None:
+            time.sleep(0.7)  # a brain that has much to do: that is what is tried
+            route.continue_()
+
+        page.route("**/api/v1/needs*", slowly)
+        ends = time.monotonic() + 120
+        up.gpuward("hold", "node/sim-03", "--why", "a storm", "--for", "30m")
+        seen = page.locator(".row", has_text="a storm")
+        number = 0
+        while not seen.count():
+            assert time.monotonic() < ends, "it is never shown"
+            number += 1
+            note(up, incident(up), f"note {number}")
+        up.gpuward("release", "node/sim-03")
+
+
+def note(up: Up, about: str, text: str) -> None:
+    """Somebody writes something down; through the API, as a command would take longer than the notes may be apart."""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{up.port}/api/v1/command",
+        json.dumps({"verb": "note", "args": {"id": about, "text": text}}).encode(),
+        {"Authorization": f"Bearer {token(up)}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - http, above
+        assert answer.status == 200
 
 
 @contextlib.contextmanager

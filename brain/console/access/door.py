@@ -16,14 +16,13 @@ from aiohttp import hdrs, web
 
 from agent.contract.errors import ConfigError
 from agent.contract.messages import clip
-from brain.console.access import strangers
+from brain.console.access import body, strangers
 from brain.console.access.addresses import counted
-from brain.console.access.connections import BODY_S
 from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
 from brain.console.access.people import OWN_AFFAIR, Person, Touched
 from brain.console.access.refusals import Refusals
-from brain.console.access.route import BODY, JUDGED, LARGEST, LEAST, MEDIA, OPEN, PERSON, SIGNED, Handler
+from brain.console.access.route import JUDGED, LARGEST, LEAST, MEDIA, OPEN, PERSON, SIGNED, Handler
 from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import taken_apart
 from brain.console_config import ConsoleConfig, Role
@@ -96,7 +95,7 @@ class Door:
         if not known and _route(request) not in request.app[SIGNED]:
             await self.hold_back(request)
         if request.can_read_body:
-            await _whole_body(request)
+            await body.read(request, request.app[LARGEST].get(_route(request), 0))
         response = await handler(request)
         if PERSON in request and request.method != hdrs.METH_GET and JUDGED not in request:
             _log.error("%s %s asks nobody whether they may", request.method, request.path)
@@ -174,6 +173,22 @@ class Door:
         shown = _bearer(request)
         person = self._shown_by(shown) if shown else self._in_session(request)
         return person is not None or (not shown and self._credentials.open_reader() is not None)
+
+    def credential(self, request: web.Request) -> Callable[[], bool]:
+        """Returns what says later whether the credential of this request still counts. It keeps that credential, not the request,
+        whose connection may be gone by then.
+        """
+        shown, cookie = _bearer(request), self.cookie(request, SESSION)
+
+        def counts() -> bool:
+            try:
+                if shown:
+                    return self._credentials.person(shown) is not None
+                return self._sessions.person(cookie, self._clock()) is not None
+            except (ConfigError, web.HTTPServiceUnavailable):
+                return False  # nobody can tell whose it is
+
+        return counts
 
     def count_login(self, request: web.Request) -> None:
         """HTTPTooManyRequests: each login asks the provider, and holds a place among those under way."""
@@ -340,30 +355,6 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
 def _address(request: web.Request) -> str:
     peername = request.transport.get_extra_info("peername") if request.transport else None
     return str(peername[0]).partition("%")[0] if peername else ""
-
-
-async def _whole_body(request: web.Request) -> None:
-    """Reads it; aiohttp keeps it for the route, or the request where the route takes a larger one than the server does."""
-    try:
-        async with asyncio.timeout(BODY_S):
-            if largest := request.app[LARGEST].get(_route(request), 0):
-                request[BODY] = await _large(request, largest)
-            else:
-                await request.read()
-    except TimeoutError as error:
-        raise web.HTTPRequestTimeout(text=f"the body did not come within {BODY_S:g} s") from error
-    except (web.RequestPayloadError, ConnectionError) as error:
-        raise web.HTTPBadRequest(text="the body is not what its headers say, or has broken off") from error
-
-
-async def _large(request: web.Request, largest: int) -> bytes:
-    """HTTPRequestEntityTooLarge as soon as it is."""
-    body = bytearray()
-    async for piece in request.content.iter_any():
-        body += piece
-        if len(body) > largest:
-            raise web.HTTPRequestEntityTooLarge(max_size=largest, actual_size=len(body))
-    return bytes(body)
 
 
 def _route(request: web.Request) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 LASTS_S = 60.0
 MOST = 100  # that wait at once; a further one takes the place of the oldest
+MOST_OF_ONE = 5  # of one token; the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,9 @@ class Links:
         for key, link in list(self._by_hash.items()):
             if now >= link.until or len(self._by_hash) >= MOST:
                 del self._by_hash[key]
+        own = [key for key, link in self._by_hash.items() if link.token == token]
+        for key in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
+            del self._by_hash[key]
         code = secrets.token_urlsafe(32)
         self._by_hash[_hashed(code)] = _Link(token=token, until=now + LASTS_S)
         return code

@@ -9,6 +9,7 @@ from brain.console.access.people import Person, grant
 from brain.console_config import GrantConfig
 
 MOST = 10_000
+MOST_OF_ONE = 20  # browsers of one person; a further one takes the place of that person's oldest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,9 @@ class Sessions:
         for key, session in list(self._by_hash.items()):
             if now >= session.until or len(self._by_hash) >= MOST:
                 del self._by_hash[key]
+        own = [key for key, session in self._by_hash.items() if session.name == name]
+        for key in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
+            del self._by_hash[key]
         self._by_hash[_hashed(cookie)] = _Session(name=name, person=person, until=now + self._lasts_s)
         return cookie
 

@@ -4,6 +4,7 @@ import { render } from './vendor/lit-html/lit-html.js'
 import { frame } from './frame.js'
 import { watch } from './live.js'
 import { forget, get, posted, Problem } from './net.js'
+import { want, wanted } from './parts/wanted.js'
 import { onLinks, route } from './router.js'
 import * as words from './words.js'
 
@@ -16,7 +17,9 @@ export const state = {
   me: null, // /api/v1/me; null: nobody may read here without logging in
   status: null,
   connected: true,
-  since: null, // when the brain was last heard, ms
+  behind: false, // the brain has no time for this page now
+  unknown: false, // it has not said who is there
+  since: null, // when what is shown was read, ms
   at: route(new URL(location.href)), // {page, args, query}
   page: null, // the module of the page
   data: null,
@@ -31,8 +34,11 @@ export const state = {
 const root = document.getElementById('app')
 let drawing = false
 let ready = false // are the words there?
-let reading = null
-let again = 0
+let reading = null // of the page's data, while it is under way
+let again = false // read once more after it
+let timer = 0
+let readAt = 0
+let tookMs = 0
 let stopWatching = null
 
 /** Draws in the next frame. */
@@ -68,7 +74,10 @@ export async function ask(values) {
   await load()
 }
 
-/** Reads what the page shows. An answer that comes after the next question is thrown away. */
+/**
+ * Reads what the page shows. Quietly: what stands there stays until the answer is here, and no reading that is under way is cut
+ * off, or an answer that takes longer than the next note would never be shown.
+ */
 export async function load({ quiet = false } = {}) {
   const { page } = state
   if (!page?.load) {
@@ -76,21 +85,43 @@ export async function load({ quiet = false } = {}) {
     draw()
     return
   }
+  if (quiet && reading) {
+    again = true
+    return
+  }
   reading?.abort()
   const mine = (reading = new AbortController())
+  again = false
   state.loading = !quiet
   if (!quiet) draw()
+  const begun = Date.now()
   try {
     const data = await page.load(state.at, { signal: mine.signal, state })
     if (mine.signal.aborted) return
-    Object.assign(state, { data, problem: null, since: Date.now(), connected: true })
+    Object.assign(state, { data, problem: null, since: Date.now(), connected: true, behind: false })
   } catch (error) {
-    if (mine.signal.aborted || error.name === 'AbortError') return
-    await failed(error)
+    if (mine.signal.aborted) return
+    await failed(error, quiet)
   } finally {
-    if (!mine.signal.aborted) state.loading = false
-    draw()
+    if (reading === mine) {
+      reading = null
+      readAt = Date.now()
+      tookMs = readAt - begun
+      state.loading = false
+      if (again) soon()
+      draw()
+    }
   }
+}
+
+/** Reads it again, but notes that come together are one reading, and a brain that takes long to answer is asked seldom. */
+function soon() {
+  if (timer) return
+  const pause = Math.max(state.page?.soonMs ?? SOON_MS, 4 * tookMs)
+  timer = setTimeout(() => {
+    timer = 0
+    load({ quiet: true })
+  }, Math.max(0, readAt + pause - Date.now()))
 }
 
 /** Tells people what came of what they did. */
@@ -99,25 +130,38 @@ export function say(text, { bad = false } = {}) {
   draw()
 }
 
-/** Knows anew who is there: after a login or its end. */
+/** Knows anew who is there: after a login or its end, or when the brain did not say. */
 export async function identify() {
   forget()
+  state.unknown = false
   try {
     const [me, status] = await Promise.all([get('me'), get('status')])
-    Object.assign(state, { me, status, since: Date.now() })
+    Object.assign(state, { me, status, since: Date.now(), connected: true })
   } catch (error) {
     state.me = null
+    state.unknown = error.status !== 401
     await failed(error)
   }
-  stopWatching?.()
-  stopWatching = state.me ? watch({ note, lost: () => load({ quiet: true }), state: heard }) : null
+  listen()
 }
 
 /** Ends the login. */
 export async function logOut() {
-  await posted('/logout', {})
+  try {
+    await posted('/logout', {})
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    say(error.message || words.t('no-answer'), { bad: true })
+    return
+  }
   await identify()
+  wanted()
   await go(state.me ? '/' : '/sign-in')
+}
+
+/** Knows anew what the brain says of itself. */
+export async function ownState() {
+  state.status = await get('status')
 }
 
 /** Changes the theme: `light`, `dark` or empty for the system's. */
@@ -133,42 +177,56 @@ function dress() {
   else delete document.documentElement.dataset.theme
 }
 
+/** Notes come while somebody looks: a browser keeps six connections to one host for all of its tabs. */
+function listen() {
+  stopWatching?.()
+  const on = { note, lost: () => load({ quiet: true }), state: heard }
+  stopWatching = state.me && !document.hidden ? watch(on) : null
+}
+
 async function show() {
   state.page?.left?.(state)
   reading?.abort()
-  const wanted = (state.at = route(new URL(location.href)) ?? { page: 'now', args: {}, query: {} })
-  Object.assign(state, { data: null, problem: null, said: null, dialog: null, menu: false, own: {} })
-  const module = await import(`./pages/${wanted.page}.js`)
-  if (state.at !== wanted) return
+  reading = null
+  clearTimeout(timer)
+  timer = 0
+  const at = (state.at = route(new URL(location.href)) ?? { page: 'now', args: {}, query: {} })
+  Object.assign(state, { page: null, data: null, problem: null, said: null, dialog: null, menu: false, own: {} })
+  let module
+  try {
+    module = await import(`./pages/${at.page}.js`)
+  } catch {
+    if (state.at !== at) return
+    Object.assign(state, { problem: new Problem(0, ''), connected: false }) // `refresh` tries it again
+    draw()
+    return
+  }
+  if (state.at !== at) return
   state.page = module
   await load()
 }
 
-async function failed(error) {
+async function failed(error, quiet = false) {
   if (!(error instanceof Problem)) throw error
   if (error.status === 0) {
     state.connected = false
     if (!state.data) state.problem = error
-  } else if (error.status === 401 && state.at?.page !== 'sign_in') {
-    words.remember('gpuward-wanted', location.pathname + location.search)
+  } else if (error.status === 401) {
+    state.me = null
+    listen()
+    if (state.at?.page === 'sign_in') return
+    want(location.pathname + location.search)
     await go('/sign-in', { replace: true })
+  } else if (quiet && state.data) {
+    state.behind = true // asked too often, or others read: what stands there stays
   } else {
     state.problem = error
   }
 }
 
 function note(one) {
-  state.since = Date.now()
   state.page?.noted?.(one, state)
-  if (!state.page?.concerns?.(one, state)) return
-  if (again) return
-  const soon = state.page.soonMs ?? SOON_MS
-  const waited = Date.now() - (state.own.readAt ?? 0)
-  again = setTimeout(() => {
-    again = 0
-    state.own.readAt = Date.now()
-    load({ quiet: true })
-  }, waited > soon ? 0 : soon - waited)
+  if (state.page?.concerns?.(one, state)) soon()
 }
 
 function heard(connected) {
@@ -179,12 +237,17 @@ function heard(connected) {
 }
 
 async function refresh() {
-  if (!state.me || document.hidden) return
+  if (document.hidden) return
+  if (state.unknown) await identify()
+  if (!state.page) return show()
+  if (!state.me) return
   try {
-    state.status = await get('status')
-    Object.assign(state, { since: Date.now(), connected: true })
+    const [me, status] = await Promise.all([get('me'), get('status')])
+    const ended = state.me.how && !me.how
+    Object.assign(state, { me, status })
+    if (ended) say(words.t('login-ended'), { bad: true })
   } catch (error) {
-    await failed(error)
+    await failed(error, true)
   }
   await load({ quiet: true })
 }
@@ -197,7 +260,10 @@ async function begin() {
   addEventListener('popstate', show)
   addEventListener('offline', () => heard(false))
   addEventListener('online', refresh)
-  document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh() })
+  document.addEventListener('visibilitychange', () => {
+    listen()
+    refresh()
+  })
   addEventListener('keydown', (event) => {
     if (event.key === 'Escape' && (state.menu || state.said)) {
       Object.assign(state, { menu: false, said: null })
@@ -208,7 +274,8 @@ async function begin() {
   await known
   root.replaceChildren()
   ready = true
-  await show()
+  const page = state.me?.how && location.pathname === '/' ? wanted() : ''
+  await (page ? go(page, { replace: true }) : show())
 }
 
 begin()

@@ -1,7 +1,7 @@
 // What stands around every page: where one can go, whether the brain is heard, what came of what somebody did.
 
 import { html, nothing } from './vendor/lit-html/lit-html.js'
-import { draw, logOut, say, theme } from './app.js'
+import { draw, logOut, theme } from './app.js'
 import { dialog } from './parts/dialog.js'
 import { clock } from './parts/times.js'
 import * as words from './words.js'
@@ -63,9 +63,11 @@ function banners(state) {
   const { status } = state
   return html`
     ${state.connected ? nothing : html`<p class="banner bad" role="alert">${t('offline', { since: state.since ? clock(state.since) : '–' })}</p>`}
-    ${status && !status.leader ? html`<p class="banner bad" role="alert">${t('nobody-leads')}</p>` : nothing}
+    ${state.behind ? html`<p class="banner warn" role="alert">${t('behind', { since: state.since ? clock(state.since) : '–' })}</p>` : nothing}
+    ${status && !status.connected ? html`<p class="banner bad" role="alert">${t('no-broker')}</p>` : nothing}
+    ${status && !status.caught_up ? html`<p class="banner warn" role="alert">${t('still-reading')}</p>` : nothing}
     ${status?.stopped ? html`<p class="banner bad" role="alert">${status.stopped}</p>` : nothing}
-    ${(status?.troubles ?? []).map((one) => html`<p class="banner warn" role="alert">${one.text}</p>`)}`
+    ${(status?.troubles ?? []).map((one) => html`<p class="banner warn" role="alert">${one.cause === 'nobody_leads' ? t('nobody-leads') : html`<span lang="en">${one.text}</span>`}</p>`)}`
 }
 
 function content(state) {
@@ -83,4 +85,3 @@ function said(state) {
   </div>`
 }
 
-export { say }

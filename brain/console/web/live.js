@@ -1,6 +1,7 @@
 // The notes as they are written. The browser comes again by itself with the id of the last one; where it gives up, we do.
 
 const AGAIN_MS = [1000, 2000, 4000, 8000]
+const SILENT_MS = 40_000 // the brain says something each 15 s; a network that swallows everything says nothing
 
 /**
  * Watches the notes. `on.note(note)`; `on.lost()`: what came meanwhile cannot be told, read anew; `on.state(connected)`.
@@ -11,35 +12,53 @@ export function watch(on) {
   let last = ''
   let failed = 0
   let timer = 0
-  let ended = false
+  let heardAt = Date.now()
 
   function open() {
+    heardAt = Date.now()
     source = new EventSource(`/api/v1/watch${last ? `?after=${encodeURIComponent(last)}` : ''}`)
     source.onopen = () => {
       failed = 0
+      heardAt = Date.now()
       on.state(true)
     }
     source.onerror = () => {
       on.state(false)
-      if (source.readyState !== EventSource.CLOSED) return // it comes again by itself
-      timer = setTimeout(open, AGAIN_MS[Math.min(failed, AGAIN_MS.length - 1)])
-      failed += 1
+      if (source.readyState === EventSource.CLOSED) comeAgain() // else the browser does
     }
-    source.addEventListener('begin', (event) => { last = event.lastEventId })
-    source.addEventListener('lost', () => on.lost())
-    source.addEventListener('note', (event) => {
+    listen('begin', (event) => { last = event.lastEventId })
+    listen('ping', () => {})
+    listen('lost', () => on.lost())
+    listen('note', (event) => {
       last = event.lastEventId || last
       on.note(JSON.parse(event.data))
     })
   }
 
-  function end() {
-    if (ended) return
-    ended = true
+  function listen(kind, handle) {
+    source.addEventListener(kind, (event) => {
+      heardAt = Date.now()
+      handle(event)
+    })
+  }
+
+  function comeAgain() {
+    clearTimeout(timer)
+    source.close()
+    timer = setTimeout(open, AGAIN_MS[Math.min(failed, AGAIN_MS.length - 1)])
+    failed += 1
+  }
+
+  const guard = setInterval(() => {
+    if (source.readyState === EventSource.CLOSED || Date.now() - heardAt < SILENT_MS) return
+    on.state(false)
+    comeAgain()
+  }, 5000)
+
+  open()
+  return () => {
+    clearInterval(guard)
     clearTimeout(timer)
     source.close()
   }
-
-  open()
-  return end
 }

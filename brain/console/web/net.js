@@ -1,7 +1,8 @@
 // Requests to the API. What failed is a Problem, with the words of the brain (RFC 9457): who must do what.
 
 const API = '/api/v1/'
-const KEPT = 30 // answers kept with their ETags, so that what has not changed is not sent again
+const KEPT = 30 // answers kept with their ETags, so that what has not changed is not sent again; none of past times, which come and go
+const WITHIN_MS = 15_000 // an answer that has not begun by then is none: a network can swallow everything without a word
 const kept = new Map()
 
 /** What the brain, or the way to it, objects to. `status` 0: the brain did not answer. */
@@ -22,7 +23,7 @@ export async function get(where, { signal } = {}) {
   const body = await read(answer)
   const tag = answer.headers.get('ETag')
   kept.delete(where)
-  if (tag) kept.set(where, { tag, body })
+  if (tag && !/[?&]at=/.test(where)) kept.set(where, { tag, body })
   if (kept.size > KEPT) kept.delete(kept.keys().next().value)
   return body
 }
@@ -37,6 +38,11 @@ export async function bytes(where, { signal } = {}) {
     if (error.name === 'AbortError') throw error
     throw new Problem(0, '') // it broke off
   }
+}
+
+/** Returns the JSON at a path outside the API, such as /login/ways. */
+export async function getAt(where) {
+  return read(await sent(where, {}))
 }
 
 /** Posts JSON to /api/v1/<path>, and returns the answer with its status: 202 means that a second person must say the same. */
@@ -72,9 +78,10 @@ export function forget() {
 
 async function sent(url, options) {
   try {
-    return await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...options })
+    const signals = [AbortSignal.timeout(WITHIN_MS), options.signal].filter(Boolean)
+    return await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...options, signal: AbortSignal.any(signals) })
   } catch (error) {
-    if (error.name === 'AbortError') throw error
+    if (options.signal?.aborted) throw error
     throw new Problem(0, '')
   }
 }
@@ -83,7 +90,9 @@ async function read(answer) {
   let body
   try {
     body = await answer.json()
-  } catch {
+  } catch (error) {
+    if (error.name === 'AbortError') throw error
+    if (error.name === 'TimeoutError' || error instanceof TypeError) throw new Problem(0, '') // it broke off
     throw new Problem(answer.status, `${answer.status} ${answer.statusText}`)
   }
   if (!answer.ok) throw new Problem(answer.status, body.detail ?? answer.statusText, body)

@@ -18,8 +18,9 @@ export async function begin() {
 
 /** Changes the language, and remembers it in this browser. */
 export async function choose(language, { keep = false } = {}) {
-  english ??= await load('en')
-  bundle = language === 'en' ? english : await load(language)
+  const [first, own] = await Promise.all([english ?? load('en'), language === 'en' ? null : load(language)])
+  english = first
+  bundle = own ?? english
   chosen = language
   document.documentElement.lang = language === 'zh' ? 'zh-Hans' : language
   if (keep) remember(KEPT, language)
@@ -70,6 +71,7 @@ export function remember(name, value) {
 
 async function load(name) {
   const answer = await fetch(`/web/words/${name}.ftl`)
+  if (!answer.ok) throw new Error(`the words of ${name}: ${answer.status}`)
   const made = new FluentBundle(name, { useIsolating: false })
   made.addResource(new FluentResource(await answer.text()))
   return made

@@ -96,7 +96,7 @@ async def test_one_alert_from_open_to_resolved(tmp_path: Path) -> None:
     assert any("gpuward approve inc-1.r1" in line for line in details["type"])
     assert any("evidence.collect" in str(line) for line in [details["tried"]])
     assert [link["href"] for link in alert["links"]] == [
-        "https://ward.example",
+        "https://ward.example/incidents/inc-1",
         "https://docs.nvidia.com/deploy/xid-errors/",
     ]
 

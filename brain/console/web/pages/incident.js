@@ -5,6 +5,7 @@ import { repeat } from '../vendor/lit-html/directives/repeat.js'
 import { get, path, Problem } from '../net.js'
 import { exactly } from '../parts/approval.js'
 import { ladder } from '../parts/ladder.js'
+import { outside } from '../parts/links.js'
 import { scopeMark, severity, stateMark } from '../parts/marks.js'
 import { time } from '../parts/times.js'
 import { askApprove, askClose, askDeny, askHold, askNote, askReturn, give, may, verbButton } from '../parts/verbs.js'
@@ -79,7 +80,7 @@ function because(state, incident, rule) {
     <p>${rule.because}</p>
     ${knowledge ? html`<p>${either(knowledge.cause)}</p>
       <h3>${t('what-to-do')}</h3><p>${either(knowledge.todo)}</p>
-      ${knowledge.links.map((link) => html`<p><a href=${safe(link)} rel="noreferrer noopener" target="_blank">${link}</a></p>`)}` : nothing}
+      ${knowledge.links.map((link) => html`<p>${outside(link)}</p>`)}` : nothing}
     <p class="small">${t('rule')} <a href="/rules/${encodeURIComponent(rule.name)}">${rule.name}</a> (${rule.version})
       ${rule.matching_rules.length ? html`· ${t('also-matches')} ${rule.matching_rules.join(', ')}` : nothing}</p>
     <ul class="plain">${incident.symptoms.map((symptom) => {
@@ -88,11 +89,6 @@ function because(state, incident, rule) {
     })}</ul>
     ${incident.symptom_count > incident.symptoms.length ? html`<p class="small">${t('more-symptoms', { n: incident.symptom_count - incident.symptoms.length })}</p>` : nothing}
   </section>`
-}
-
-/** Only what a browser opens as a page: a rule's link is foreign text. */
-function safe(link) {
-  return /^https?:\/\//i.test(link) ? link : '#'
 }
 
 function hit(state) {
@@ -152,7 +148,7 @@ function actions(state, incident, waiting) {
     ${waiting ? approve(state, waiting) : nothing}
     ${waiting ? verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, waiting.id), { bad: true }) : nothing}
     ${incident.pages.sent && !acked ? verbButton(state, 'ack', t('verb-ack'), () => give('ack', { id: incident.id }), { main: !waiting }) : nothing}
-    ${running && !waiting ? verbButton(state, 'deny', t('verb-take-over'), () => askDeny(state, incident.id)) : nothing}
+    ${running && !waiting ? verbButton(state, 'deny', t('take-over'), () => askDeny(state, incident.id, { over: true })) : nothing}
     ${verbButton(state, 'hold', t('verb-hold'), () => askHold(state, wide[0] ?? incident.scope, wide.length && incident.scope !== wide[0] ? [incident.scope] : []))}
     ${verbButton(state, 'close', t('verb-close'), () => askClose(state, incident.id))}
   </div>`

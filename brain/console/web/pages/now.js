@@ -9,6 +9,7 @@ import { span, time } from '../parts/times.js'
 import { sayButton } from '../parts/verbs.js'
 import { t, word } from '../words.js'
 
+export const soonMs = 2000 // of a thousand incidents the brain makes each answer anew; the first note is seen at once
 const PLAIN = ['heartbeat', 'access.']
 // Here only what is most likely meant; the rest stands on the incident's page.
 const FIRST = ['approve', 'deny', 'ack', 'reset', 'release']
@@ -30,7 +31,7 @@ export function view(state) {
   const { people, people_count: count, healing, healing_count: healingCount, healed, healed_more: more } = state.data
   return html`<h1 class="hidden">${t('nav-now')}</h1>
     <section class="part" aria-labelledby="needs"><h2 id="needs">${t('now-needs')} <span class="count">${count || ''}</span></h2>
-      ${people.length ? html`<ul class="rows">${repeat(people, (one) => one.id, (one) => need(state, one))}</ul>` : html`<p class="good">✓ ${t('now-needs-none')}</p>`}
+      ${people.length ? html`<ul class="rows">${repeat(people, (one) => one.id, (one) => need(state, one))}</ul>` : html`${sure(state) ? html`<p class="good">✓ ${t('now-needs-none')}</p>` : html`<p class="nothing">${t('now-not-known')}</p>`}`}
       ${count > people.length ? html`<p><a href="/incidents">${t('now-more', { n: count - people.length })}</a></p>` : nothing}
     </section>
     ${healing.length ? html`<section class="part" aria-labelledby="heals"><h2 id="heals">${t('now-heals')} <span class="count">${healingCount}</span></h2>
@@ -39,6 +40,11 @@ export function view(state) {
       ${healed.length ? html`<ul class="rows">${repeat(healed, (one) => one.id, was)}</ul>` : html`<p class="nothing">${t('now-was-none')}</p>`}
     </section>
     ${holds(state)}`
+}
+
+/** Does the brain know how things stand? While it reads the log, or without its broker, it does not. */
+function sure(state) {
+  return state.connected && (state.status?.caught_up ?? false) && state.status.connected
 }
 
 function need(state, one) {
@@ -53,7 +59,7 @@ function need(state, one) {
     <span class="small">${time(one.since, { relative: true })}${one.acked_by ? html` · ✓ ${one.acked_by}` : nothing}</span>
     ${one.approval ? html`<div class="row-wide">${exactly(one.approval)}</div>` : html`<p class="row-text">${one.text}</p>`}
     ${one.kinds.length > 1 ? html`<p class="row-wide small">${one.kinds.map((kind) => word('need', kind)).join(' · ')}</p>` : nothing}
-    ${verbs.length ? html`<p class="row-wide actions">${verbs.map((verb, n) => sayButton(state, verb, { main: n === 0, approval: one.approval }))}</p>` : nothing}
+    ${verbs.length ? html`<p class="row-wide actions">${verbs.map((verb, n) => sayButton(state, verb, { main: n === 0, approval: one.approval, what: one.text }))}</p>` : nothing}
   </li>`
 }
 
@@ -74,5 +80,5 @@ function holds(state) {
     <ul class="rows">${list.map((one) => html`<li class="row"><span class="row-link"><strong>${scopeMark(one.scope)}</strong></span>
       <span class="small">${one.until ? html`${t('until')} ${time(one.until)}` : t('until-released')}</span>
       <p class="row-text">${one.who}: ${one.why}</p>
-      <p class="row-wide actions">${sayButton(state, { verb: 'release', args: { scope: one.id }, asks: [] }, { hold: one })}</p></li>`)}</ul></section>`
+      <p class="row-wide actions">${sayButton(state, { verb: 'release', args: { scope: one.id }, asks: [] }, { what: t('release-what', one) })}</p></li>`)}</ul></section>`
 }

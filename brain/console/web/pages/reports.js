@@ -35,6 +35,8 @@ export async function load(at, { signal, state }) {
   return { report: now, from, to, span, shift: { needs, notes, holds: status.holds } }
 }
 
+export const soonMs = 30_000
+
 /** A hand-over follows what happens; longer reports are read anew with the minute. */
 export function concerns(note, state) {
   return Boolean(state.data?.shift) && (note.kind.startsWith('incident.') || note.kind.startsWith('operator.'))

@@ -2,10 +2,9 @@
 
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { draw, go, identify } from '../app.js'
-import { posted, Problem } from '../net.js'
-import { remember, remembered, t } from '../words.js'
-
-const WANTED = 'gpuward-wanted'
+import { getAt, posted, Problem } from '../net.js'
+import { wanted } from '../parts/wanted.js'
+import { t } from '../words.js'
 
 export function title() {
   return t('log-in')
@@ -17,14 +16,13 @@ export async function load(at, { state }) {
     history.replaceState({}, '', location.pathname)
     try {
       await posted('/login/once', { code })
-      await come(state)
+      await come()
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       state.own.wrong = error.message || t('no-answer')
     }
   }
-  const answer = await fetch('/login/ways')
-  return answer.json()
+  return getAt('/login/ways')
 }
 
 export function view(state) {
@@ -47,9 +45,9 @@ async function submit(event, state) {
   draw()
   try {
     await posted('/login/session', {}, { Authorization: `Bearer ${token.trim()}` })
-    await come(state)
+    await come()
   } catch (error) {
-    if (!(error instanceof Problem || error instanceof TypeError)) throw error
+    if (!(error instanceof Problem)) throw error
     state.own.wrong = error.message || t('no-answer')
   } finally {
     state.own.busy = false
@@ -59,7 +57,5 @@ async function submit(event, state) {
 
 async function come() {
   await identify()
-  const wanted = remembered(WANTED) || '/'
-  remember(WANTED, '')
-  await go(wanted.startsWith('/') && !wanted.startsWith('//') ? wanted : '/', { replace: true })
+  await go(wanted() || '/', { replace: true })
 }

@@ -4,19 +4,31 @@ import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { draw } from '../app.js'
 import { t } from '../words.js'
 
+const UNREAD_MS = 500
+
 /**
- * Asks. `asked`: {title, body, fields: [{name, label, value, needed, kind, options}], action, bad, then(values)}. `then` is called
- * once; while it runs nothing can be pressed.
+ * Asks. `asked`: {title, body, fields: [{name, label, value, needed, kind, options}], action, bad, careful, then(values)}. While
+ * `then` runs nothing can be pressed; where it returns false the question stays, with what was written and the reason (`refuse`).
+ * `bad`, `careful`: Enter says no. Nobody says yes by the second of two taps: the button waits for half a second.
  */
 export function askFor(state, asked) {
-  state.dialog = { ...asked, busy: false, before: document.activeElement }
+  const one = (state.dialog = { ...asked, busy: false, error: '', from: Date.now() + UNREAD_MS, before: document.activeElement })
   draw()
+  setTimeout(() => { if (state.dialog === one) draw() }, UNREAD_MS + 20)
   requestAnimationFrame(() => requestAnimationFrame(() => {
     const box = document.getElementById('dialog')
     if (!box || box.open) return
     box.showModal()
     box.querySelector('[autofocus]')?.focus()
   }))
+}
+
+/** Says in the open question why it came to nothing; without one: nothing. */
+export function refuse(state, text) {
+  if (!state.dialog) return false
+  state.dialog.error = text
+  draw()
+  return true
 }
 
 /** The dialog that is open. */
@@ -30,23 +42,28 @@ export function dialog(state) {
   const submit = async (event) => {
     event.preventDefault()
     if (one.busy) return
-    one.busy = true
+    Object.assign(one, { busy: true, error: '' })
     draw()
     const values = Object.fromEntries(new FormData(event.target))
+    let done = true
     try {
-      await one.then(values)
+      done = (await one.then(values)) !== false
     } finally {
-      if (state.dialog === one) close()
+      one.busy = false
+      if (state.dialog === one && done) close()
+      else draw()
     }
   }
+  const unread = Date.now() < one.from
   return html`<dialog id="dialog" aria-labelledby="dialog-title" @cancel=${(event) => { event.preventDefault(); if (!one.busy) close() }}>
     <form method="dialog" @submit=${submit}>
       <h2 id="dialog-title">${one.title}</h2>
       ${one.body ?? nothing}
       ${(one.fields ?? []).map(field)}
+      ${one.error ? html`<p class="banner bad" role="alert">${one.error}</p>` : nothing}
       <p class="actions">
-        <button type="button" ?disabled=${one.busy} ?autofocus=${one.bad} @click=${close}>${t('cancel')}</button>
-        <button type="submit" class=${one.bad ? 'bad' : 'main'} ?disabled=${one.busy} ?autofocus=${!one.bad && !one.fields?.length}>${one.action}</button>
+        <button type="button" ?disabled=${one.busy} ?autofocus=${one.bad || one.careful} @click=${close}>${t('cancel')}</button>
+        <button type="submit" class=${one.bad ? 'bad' : 'main'} ?disabled=${one.busy || unread} ?autofocus=${!one.bad && !one.careful && !one.fields?.length}>${one.action}</button>
       </p>
     </form>
   </dialog>`

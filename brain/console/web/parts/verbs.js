@@ -1,11 +1,11 @@
 // What people say to the brain, each with a question before it: approve, deny, ack, hold, close, return, note, mode.
 
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
-import { load, say } from '../app.js'
+import { load, ownState, say, state } from '../app.js'
 import { get, post, Problem } from '../net.js'
 import { t, word } from '../words.js'
 import { exactly } from './approval.js'
-import { askFor } from './dialog.js'
+import { askFor, refuse } from './dialog.js'
 import { scopeMark } from './marks.js'
 
 const RANK = ['viewer', 'operator', 'approver', 'administrator']
@@ -27,23 +27,25 @@ export function verbButton(state, verb, label, ask, { main = false, bad = false 
   return html`<button class=${main ? 'main' : bad ? 'bad' : ''} data-verb=${verb} @click=${ask}>${label}</button>`
 }
 
-/** Gives a command, and says what came of it. Returns whether it stands on the log and counts. */
+/** Gives a command, and says what came of it. Returns whether the brain has taken it; where not, the question that is open says why. */
 export async function give(verb, args) {
   const given = Object.fromEntries(Object.entries(args).filter(([, value]) => value !== '' && value !== undefined))
   try {
     const said = await post('command', { verb, args: given })
     say(said.waiting || said.notes?.[0]?.text || t('said-done', { verb: word('verb', verb) }))
+    ownState().catch(() => {}) // the holds in force; the next look has them otherwise
     await load({ quiet: true })
-    return !said.waiting
+    return true
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    say(error.message || t('no-answer'), { bad: true })
+    const why = error.status === 401 ? t('login-ended') : error.message || t('no-answer')
+    if (!refuse(state, why)) say(why, { bad: true })
     return false
   }
 }
 
 /** A button for one of the verbs that the brain says this person may give ({verb, args, asks}); it asks first. */
-export function sayButton(state, one, { main = false, approval = null, hold = null } = {}) {
+export function sayButton(state, one, { main = false, approval = null, what = '' } = {}) {
   const { verb, args } = one
   const ask = {
     approve: () => askApprove(state, args, approval),
@@ -52,7 +54,7 @@ export function sayButton(state, one, { main = false, approval = null, hold = nu
     hold: () => askHold(state, args.scope),
     close: () => askClose(state, args.id),
     return: () => askReturn(state, args.node),
-    release: () => askRelease(state, hold ?? { id: args.scope }),
+    release: () => askRelease(state, args.scope, what),
     reset: () => askReset(state),
   }[verb]
   return ask ? verbButton(state, verb, t(`verb-${verb}`), ask, { main, bad: verb === 'deny' }) : nothing
@@ -60,7 +62,7 @@ export function sayButton(state, one, { main = false, approval = null, hold = nu
 
 /** Asks for an approval: what exactly would be done, and what it disrupts, stands in the question. */
 export function askApprove(state, args, approval) {
-  askFor(state, { title: t('approve-title'), body: exactly(approval), action: t('verb-approve'), then: () => give('approve', args) })
+  askFor(state, { title: t('approve-title'), body: exactly(approval), action: t('verb-approve'), careful: true, then: () => give('approve', args) })
 }
 
 /** Asks before the breaker is reset. */
@@ -68,10 +70,10 @@ export function askReset(state) {
   askFor(state, { title: t('reset-title'), body: html`<p>${t('reset-what')}</p>`, action: t('verb-reset'), bad: true, then: () => give('reset', {}) })
 }
 
-/** Asks for a reason, and says no. */
-export function askDeny(state, id) {
+/** Asks for a reason, and ends a run: no to its step, or, `over`, a person takes the fault over. */
+export function askDeny(state, id, { over = false } = {}) {
   askFor(state, {
-    title: t('deny-title'), body: html`<p>${t('deny-what')}</p>`, action: t('verb-deny'), bad: true,
+    title: t(over ? 'take-over-title' : 'deny-title'), body: html`<p>${t('deny-what')}</p>`, action: t(over ? 'take-over' : 'verb-deny'), bad: true,
     fields: [{ name: 'why', label: t('why') }], then: ({ why }) => give('deny', { id, why }),
   })
 }
@@ -114,12 +116,9 @@ export function askReturn(state, node) {
   })
 }
 
-/** Ends a hold. */
-export function askRelease(state, hold) {
-  askFor(state, {
-    title: t('release-title'), body: hold.scope ? html`<p>${t('release-what', { scope: hold.scope, who: hold.who, why: hold.why })}</p>` : nothing,
-    action: t('verb-release'), then: () => give('release', { scope: hold.id }),
-  })
+/** Ends a hold, by its id. `what`: which it is, in a sentence. */
+export function askRelease(state, id, what) {
+  askFor(state, { title: t('release-title'), body: html`<p>${what}</p>`, action: t('verb-release'), then: () => give('release', { scope: id }) })
 }
 
 /** Asks which of those runbooks that people may start, and starts it on a node: gates and approvals count as ever. */

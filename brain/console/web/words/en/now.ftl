@@ -2,6 +2,7 @@
 
 now-needs = Needs a person
 now-needs-none = Nothing needs you.
+now-not-known = Not known yet.
 now-more = { $n } more
 now-heals = Heals by itself
 now-was = Over in the last 24 hours

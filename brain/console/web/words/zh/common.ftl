@@ -26,6 +26,10 @@ you-are = { $name }，{ $role }
 you-only-read = 您未登录，仅可查看
 version-line = gpuward { $version }，规则 { $pack }
 offline = brain 没有响应。当前显示的是 { $since } 的状态；恢复后本页会自动继续。
+behind = brain 目前忙不过来，暂时无法更新本页。当前显示的是 { $since } 的状态。
+no-broker = brain 与消息服务（NATS）的连接已断开：恢复之前不会有新的信息。
+still-reading = brain 仍在读取日志：当前显示的内容尚不完整。
+login-ended = 登录已失效，请重新登录。
 nobody-leads = 目前没有 brain 担任主节点：在有主节点之前不会进行任何修复。
 problem-title = 无法显示
 no-answer = brain 没有响应。
@@ -59,7 +63,7 @@ no-incidents = 没有符合条件的故障。
 
 ## States of incidents, runs and rungs; roles; outcomes
 
-state-settling = 观察中
+state-settling = 待确认
 state-open = 未处理
 state-healing = 修复中
 state-needs_human = 需要人工
@@ -107,7 +111,6 @@ verb-close = 关闭
 verb-return = 恢复服务
 verb-release = 解除暂停
 verb-reset = 复位熔断器
-verb-take-over = 停止，由我接手
 verb-start = 启动修复手册
 verb-forget = 移除节点
 said-done = 已完成：{ $verb }
@@ -123,6 +126,8 @@ until-released = 直到有人解除
 note-title = 添加备注？
 note-what = 备注随故障保存，供他人查看，不影响任何判断。
 note-text = 备注
+take-over = 停止，由我接手
+take-over-title = 由您接手此故障？
 close-title = 关闭此故障？
 close-what = 其修复流程随之结束。若症状再次出现，会重新打开。
 return-title = 让 { $node } 恢复服务？
