@@ -34,7 +34,7 @@ class NoAlerts(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class AlertsFound:
     """What one body has."""
 
     reports: tuple[Reported, ...]
@@ -44,7 +44,7 @@ class Found:
     left_out: int
 
 
-def found(body: bytes, want: AlertmanagerInputConfig, nodes: Collection[str], now: float) -> Found:
+def found(body: bytes, want: AlertmanagerInputConfig, nodes: Collection[str], now: float) -> AlertsFound:
     """Returns the facts of a body. `nodes`: the known ones. NoAlerts: it is none of Alertmanager's."""
     try:
         raw: Any = orjson.loads(body)
@@ -65,7 +65,7 @@ def found(body: bytes, want: AlertmanagerInputConfig, nodes: Collection[str], no
             continue
         one = _report(alert, labels, node, now)
         reports[one.id] = one
-    return Found(reports=tuple(reports.values()), unplaced=unplaced, left_out=left_out)
+    return AlertsFound(reports=tuple(reports.values()), unplaced=unplaced, left_out=left_out)
 
 
 def node_of(labels: Mapping[str, str], want: AlertmanagerInputConfig, nodes: Collection[str]) -> str:

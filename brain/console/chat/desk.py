@@ -26,7 +26,7 @@ MAX_ANSWER = 400  # characters of what somebody is told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ChatAnswer:
     """What the sender is told."""
 
     text: str
@@ -72,23 +72,23 @@ class Desk:
             return Person(name=f"{self.platform}:{clip(sender, 60)}", grants=(grant(self._others),), how=how)
         return None
 
-    def stranger(self, sender: str) -> Told:
+    def stranger(self, sender: str) -> ChatAnswer:
         """Notes that somebody whom nobody has named said something; what they are told."""
         who = inert(clip(sender, 80))
         self._door.refused(
             f"{self.platform} {who}", f"{self.platform}: {who} is nobody of [chat.{self.platform}.users]"
         )
-        return Told(
+        return ChatAnswer(
             text=f"gpuward does not know you: an administrator can add {who!r} to [chat.{self.platform}.users]"
         )
 
-    async def take(self, request: web.Request, said: Said, now: float) -> Told:
+    async def take(self, request: web.Request, said: Said, now: float) -> ChatAnswer:
         """Says it in the sender's name. It counts once, however often the platform sends it."""
         person = self.person(said.sender)
         if person is None:
             return self.stranger(said.sender)
         if self.once.again(said.id, now):
-            return Told(text="gpuward has heard this already", good=True)
+            return ChatAnswer(text="gpuward has heard this already", good=True)
         told = await self._said(request, person, said.verb, said.args, said.id)
         if told.later:
             self.once.forget(said.id)
@@ -96,7 +96,7 @@ class Desk:
 
     async def _said(
         self, request: web.Request, person: Person, verb: str, args: Mapping[str, Scalar], id_: str
-    ) -> Told:
+    ) -> ChatAnswer:
         command = ids.COMMAND + sha256(id_.encode("utf-8", "replace")).hexdigest()[:32]
         self._brain.note(
             "access.chat", inert(f"{person.name} says {verb} by {person.how} ({command})"), person.name
@@ -115,8 +115,8 @@ class Desk:
                 within_s=HANDLED_S,
             )
         except web.HTTPException as error:
-            return Told(text=clip(error.text or error.reason, MAX_ANSWER), later=error.status >= 500)
-        return Told(text=clip(_words(answer), MAX_ANSWER), good=not answer.refused)
+            return ChatAnswer(text=clip(error.text or error.reason, MAX_ANSWER), later=error.status >= 500)
+        return ChatAnswer(text=clip(_words(answer), MAX_ANSWER), good=not answer.refused)
 
     def _still(self, person: Person) -> bool:
         return self.person(person.how.partition(" ")[2]) == person

@@ -22,7 +22,7 @@ from brain.console.access.users import Users
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
 from brain.console.chat import dingtalk, feishu, pagerduty, reply, slack, wecom
-from brain.console.chat.desk import Desk, Told
+from brain.console.chat.desk import Desk, ChatAnswer
 from brain.console.chat.once import Once
 from brain.console.chat.refused import Forged, Odd
 from brain.console.chat.words import NotUnderstood, Said, of_button, of_text
@@ -166,10 +166,12 @@ class ChatRoutes:
 
         return [self._route("/chat/pagerduty", "pagerduty", take)]
 
-    async def _button(self, request: web.Request, desk: Desk, sender: str, id_: str, value: object) -> Told:
+    async def _button(
+        self, request: web.Request, desk: Desk, sender: str, id_: str, value: object
+    ) -> ChatAnswer:
         return await self._taken(request, desk, sender, id_, lambda: of_button(value, sender))
 
-    async def _text(self, request: web.Request, desk: Desk, sender: str, id_: str, text: str) -> Told:
+    async def _text(self, request: web.Request, desk: Desk, sender: str, id_: str, text: str) -> ChatAnswer:
         return await self._taken(request, desk, sender, id_, lambda: of_text(text, sender))
 
     async def _taken(
@@ -179,13 +181,13 @@ class ChatRoutes:
         sender: str,
         id_: str,
         read: Callable[[], tuple[str, Mapping[str, Scalar]]],
-    ) -> Told:
+    ) -> ChatAnswer:
         if desk.person(sender) is None:
             return desk.stranger(sender)
         try:
             verb, args = read()
         except NotUnderstood as error:
-            return Told(text=str(error))
+            return ChatAnswer(text=str(error))
         return await desk.take(request, Said(sender=sender, id=id_, verb=verb, args=args), self._clock())
 
     def _route(
