@@ -23,10 +23,12 @@ _REMEMBERED = 10_000  # alerts
 TYPES: Mapping[str, str] = {
     "alertmanager": "brain.notify.alertmanager:build",
     "apprise": "brain.notify.apprise:build",
+    "feishu": "brain.notify.feishu:build",
     "log": "brain.notify.log:build",
     "pagerduty": "brain.notify.pagerduty:build",
     "slack": "brain.notify.slack:build",
     "webhook": "brain.notify.webhook:build",
+    "wecom": "brain.notify.wecom:build",
 }
 
 

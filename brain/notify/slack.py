@@ -9,14 +9,11 @@ back at /chat/slack (brain/console/chat).
 https://docs.slack.dev/reference/block-kit/blocks: 50 blocks, a header of 150 characters, 3,000 in a section.
 """
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
-from urllib.parse import quote
 
 import orjson
 from pydantic import Field
@@ -24,10 +21,10 @@ from pydantic import Field
 from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
 from agent.contract.inert import inert
 from agent.contract.messages import clip
-from agent.shared import files
 from agent.shared.secret_file import secret
 from brain.chat_words import MAX_VALUE, escape, label
 from brain.notify import http
+from brain.notify.first_messages import FirstMessages
 from brain.notify.message import Language, PageMessage, unaddressed
 from brain.options import options
 
@@ -36,7 +33,6 @@ API = "https://slack.com/api"
 MAX_BLOCKS, MAX_HEADER, MAX_SECTION, MAX_TEXT = 50, 150, 3000, 4000
 MAX_ELEMENTS, MAX_LABEL = 25, 75  # of a block of buttons
 _STYLES = {"approve": "primary", "deny": "danger"}  # these are asked about once more
-_THREADS = 10_000  # alerts whose thread is remembered
 _LATER = (
     "ratelimited",
     "rate_limited",
@@ -79,8 +75,7 @@ class Slack:
         self._want = want
         self._token = token
         self._http = http.Poster(url, timeout_s=want.timeout_s)
-        self._threads: dict[str, str] = {}  # dedup key -> time stamp of the first message
-        self._file: Path | None = None
+        self._first = FirstMessages()  # their time stamps
 
     @property
     def name(self) -> str:
@@ -89,11 +84,7 @@ class Slack:
 
     def remember_in(self, folder: Path) -> None:
         """As in RememberingChannel: the threads of the incidents that are open."""
-        self._file = folder / f"slack-{quote(self._name, safe='')}.json"
-        found = files.read_json(self._file)
-        for key, ts in found.items() if isinstance(found, dict) else ():
-            if isinstance(ts, str):
-                self._threads[key] = ts
+        self._first.remember_in(folder, "slack", self._name)
 
     async def send(self, message: PageMessage) -> None:
         """As in Channel. A page that is sent twice is shown twice: Slack has no deduplication."""
@@ -104,7 +95,7 @@ class Slack:
         if not self._token:
             await self._http.post(orjson.dumps(shown), {})
             return
-        thread = self._threads.get(message.dedup_key, "")
+        thread = self._first.of(message)
         if self._want.buttons:
             shown["blocks"] = [*shown["blocks"][: MAX_BLOCKS - 1], *actions(message)]
         answer = await self._post(message, shown, thread)
@@ -116,7 +107,7 @@ class Slack:
             raise Unreachable(f"slack: {code}") if code in _LATER else Refused(f"slack: {code}")
         if thread and self._want.buttons:
             await self._update(message, shown, thread)
-        await self._remember(message, thread or str(answer.get("ts", "")))
+        await self._first.keep(message, thread or str(answer.get("ts", "")))
 
     async def reach(self) -> str:
         """As in Channel."""
@@ -156,17 +147,6 @@ class Slack:
         except orjson.JSONDecodeError as error:
             raise Unreachable(f"{self._http.host}: the answer is not JSON") from error
         return answer if isinstance(answer, dict) else {}
-
-    async def _remember(self, message: PageMessage, thread: str) -> None:
-        self._threads.pop(message.dedup_key, None)
-        if message.what != "resolve" and thread:
-            self._threads[message.dedup_key] = thread
-            while len(self._threads) > _THREADS:
-                del self._threads[next(iter(self._threads))]
-        if self._file is not None:
-            # On a full disk the next page after a restart begins a new thread.
-            with contextlib.suppress(OSError):
-                await asyncio.to_thread(files.write_json, self._file, dict(self._threads))
 
 
 def blocks(message: PageMessage, language: Language) -> list[dict[str, Any]]:

@@ -237,6 +237,16 @@ async def test_others_at_pagerduty_may_what_the_site_allows(tmp_path: Path) -> N
         assert [one.who for one in view.said] == ["pagerduty:PXPGF42"]
 
 
+async def test_one_sender_has_a_bounded_pace(tmp_path: Path, record_property: Record) -> None:
+    """Also who may do nothing: their words fill neither log nor notes, and others are heard meanwhile."""
+    async with console(tmp_path) as (url, view):
+        told = [shown(*await send(url, by_dingtalk("Uvic", "ack inc-1"))) for _ in range(40)]
+        assert 5 < sum("too many words" in text for text in told) < 25
+        assert len([kind for kind, _ in view.notes if kind == "access.chat"]) < 35
+        assert shown(*await send(url, by_dingtalk("Uann", "ack inc-1"))) == "done"
+        attacked(record_property, 40)
+
+
 async def test_wecom_verifies_its_url(tmp_path: Path) -> None:
     """The echo comes back in plain text, once."""
     async with console(tmp_path) as (url, _), aiohttp.ClientSession() as session:

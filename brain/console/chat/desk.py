@@ -10,6 +10,7 @@ from agent.contract.inert import inert
 from agent.contract.messages import clip
 from brain.chat_config import PagerDutyChatConfig
 from brain.console.access.door import Door
+from brain.console.access.limits import Limits
 from brain.console.access.people import Person, grant
 from brain.console.access.two_persons import Proposals
 from brain.console.access.users import Users
@@ -22,6 +23,7 @@ from brain.core import ids
 from brain.core.pack.spec import Scalar
 
 HANDLED_S = 2.0  # how long the answer waits for the engine: Feishu gives three seconds, WeCom five
+WORDS_PER_S, WORDS_AT_ONCE = 0.2, 20.0  # of one sender
 MAX_ANSWER = 400  # characters of what somebody is told
 
 
@@ -60,6 +62,7 @@ class Desk:
         self._proposals = proposals
         self._known = known
         self._others = others.others if others else None
+        self._pace = Limits(WORDS_PER_S, WORDS_AT_ONCE)
 
     def person(self, sender: str) -> Person | None:
         """Returns who a sender is, as brain.toml has them now; None: nobody who may do anything."""
@@ -87,6 +90,8 @@ class Desk:
         person = self.person(said.sender)
         if person is None:
             return self.stranger(said.sender)
+        if self._pace.too_many(said.sender, now):
+            return ChatAnswer(text="too many words at once: try again in a moment", later=True)
         if self.once.again(said.id, now):
             return ChatAnswer(text="gpuward has heard this already", good=True)
         told = await self._said(request, person, said.verb, said.args, said.id)

@@ -22,7 +22,7 @@ from brain.console.access.users import Users
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
 from brain.console.chat import dingtalk, feishu, pagerduty, reply, slack, wecom
-from brain.console.chat.desk import Desk, ChatAnswer
+from brain.console.chat.desk import ChatAnswer, Desk
 from brain.console.chat.once import Once
 from brain.console.chat.refused import Forged, Odd
 from brain.console.chat.words import NotUnderstood, Said, of_button, of_text
