@@ -76,13 +76,17 @@ class Desk:
         return None
 
     def stranger(self, sender: str) -> ChatAnswer:
-        """Notes that somebody whom nobody has named said something; what they are told."""
-        who = inert(clip(sender, 80))
-        self._door.refused(
-            f"{self.platform} {who}", f"{self.platform}: {who} is nobody of [chat.{self.platform}.users]"
+        """Notes that somebody who may do nothing said something; what they are told."""
+        who, table = inert(clip(sender, 80)), f"[chat.{self.platform}.users]"
+        name = self._users.get(sender, "")
+        why = (
+            f"{name}, who is {who} in {table}, is not in [console.users]"
+            if name
+            else f"{who} is nobody of {table}"
         )
+        self._door.refused(f"{self.platform} {who}", f"{self.platform}: {why}")
         return ChatAnswer(
-            text=f"gpuward does not know you: an administrator can add {who!r} to [chat.{self.platform}.users]"
+            text=f"gpuward does not know you: {why}. An administrator can change that in brain.toml"
         )
 
     async def take(self, request: web.Request, said: Said, now: float) -> ChatAnswer:
