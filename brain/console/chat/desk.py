@@ -71,7 +71,7 @@ class Desk:
         how = f"{self.platform} {clip(sender, 80)}"
         if found is not None:
             return Person(name=name, grants=(grant(found),), how=how)
-        if self._others is not None and not name and sender.isalnum():
+        if self._others is not None and not name and sender.isascii() and sender.isalnum():
             return Person(name=f"{self.platform}:{clip(sender, 60)}", grants=(grant(self._others),), how=how)
         return None
 

@@ -46,7 +46,7 @@ class CardAction:
 
 def sign(encrypt_key: str, stamp: str, nonce: str, body: bytes) -> str:
     """Returns the value of X-Lark-Signature."""
-    return sha256(f"{stamp}{nonce}{encrypt_key}".encode() + body).hexdigest()
+    return sha256(f"{stamp}{nonce}{encrypt_key}".encode("utf-8", "replace") + body).hexdigest()
 
 
 def decrypt(encrypt_key: str, text: str) -> bytes:

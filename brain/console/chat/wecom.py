@@ -64,7 +64,8 @@ def aes_key(encoded: str, where: str) -> bytes:
 
 def sign(token: str, stamp: str, nonce: str, encrypted: str) -> str:
     """Returns msg_signature. SHA-1 is the platform's choice."""
-    return sha1("".join(sorted((token, stamp, nonce, encrypted))).encode(), usedforsecurity=False).hexdigest()
+    joined = "".join(sorted((token, stamp, nonce, encrypted))).encode("utf-8", "replace")
+    return sha1(joined, usedforsecurity=False).hexdigest()
 
 
 def encrypt(keys: WeComKeys, message: bytes) -> str:

@@ -189,6 +189,17 @@ def test_a_card_of_feishu_counts_once() -> None:
         feishu.opened(FEISHU, feishu_headers(body), body, once, NOW)
 
 
+def test_headers_that_are_no_text_are_forged() -> None:
+    """A header may hold any byte: it is no error of ours."""
+    body = feishu_encrypted(CARD)
+    with pytest.raises(Forged):
+        feishu.opened(FEISHU, feishu_headers(body) | {"X-Lark-Request-Nonce": "\udc80"}, body, Once(300), NOW)
+    with pytest.raises(Forged):
+        wecom.opened(WECOM, wecom_query("AAAA") | {"nonce": "\udc80"}, "AAAA", Once(300), NOW)
+    with pytest.raises(Forged):
+        wecom.opened(WECOM, wecom_query("AAAA"), "\udc80", Once(300), NOW)
+
+
 def test_feishu_verifies_an_address() -> None:
     """The challenge comes back to whoever knows key and token, and to nobody else."""
     asked = {"type": "url_verification", "challenge": "c1", "token": FEISHU.token}
@@ -303,6 +314,8 @@ def test_a_length_that_leads_beyond_the_message_is_forged() -> None:
         b'<!DOCTYPE x [<!ENTITY a "b">]><xml><Encrypt>&a;</Encrypt></xml>',
         b"<!doctype x><xml><Encrypt>a</Encrypt></xml>",
         "<!DOCTYPE x><xml><Encrypt>a</Encrypt></xml>".encode("utf-16"),
+        b"<a>" * 37_000 + b"</a>" * 37_000,
+        b"<x>" + b"<Encrypt/>" * 25_000,
         b"<xml><Other>a</Other></xml>",
     ],
 )
