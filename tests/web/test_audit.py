@@ -104,6 +104,8 @@ def test_new_notes_come_on_top_and_never_move_what_is_read(up: Up, browser: Brow
         page = one.open("/audit?kind=page.*")
         up.gpuward("hold", "all", "--why", "not here", "--for", "1h")
         up.gpuward("release", newest(up))
+        up.gpuward("drill", "link-down")  # which is paged
+        page.wait_for_selector(".audit li:has-text('link-down')")
         assert "not here" not in page.inner_text("#main")
 
 

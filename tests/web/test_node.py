@@ -98,6 +98,6 @@ def test_what_may_be_started_is_asked_first(desk: Look) -> None:
     offered = page.locator("dialog select[name=runbook] option").all_inner_texts()
     assert "inspect-node" in offered
     assert "inspect-fabric" not in offered
-    assert "gpu-reset" not in offered
+    assert "reset-gpu" not in offered
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog", state="detached")

@@ -77,6 +77,7 @@ export function drawn(state) {
 }
 
 export function left(state) {
+  clearTimeout(state.own.settling)
   state.own.map?.end()
   clearTimeout(state.own.typing)
 }

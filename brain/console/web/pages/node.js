@@ -4,7 +4,7 @@ import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { draw } from '../app.js'
 import { get, path } from '../net.js'
 import { incidentLine, places, runLine, some, toldAt, toldOf } from '../parts/briefs.js'
-import { time } from '../parts/times.js'
+import { span, time } from '../parts/times.js'
 import { askForget, askHold, askRelease, askReturn, askStart, may, verbButton } from '../parts/verbs.js'
 import { t, word } from '../words.js'
 import { nodeState } from './fleet/shapes.js'
@@ -44,9 +44,9 @@ export function view(state) {
 }
 
 function head({ node, word: stands, booted_at: booted, fabric }) {
-  const beat = node.beat_age_s === null ? t('node-no-beat') : t('node-beat', { s: node.beat_age_s < 10 ? node.beat_age_s.toFixed(1) : Math.round(node.beat_age_s) })
+  const beat = node.beat_age_s === null ? t('node-no-beat') : t('node-beat', { span: span(node.beat_age_s) })
   const facts = [node.version ? t('node-agent', { version: node.version }) : '', node.spooled ? t('node-spooled', { n: node.spooled }) : '',
-    node.dropped ? t('node-dropped', { n: node.dropped }) : '', Math.abs(node.clock_ahead_s ?? 0) >= 1 ? t('node-clock', { s: node.clock_ahead_s.toFixed(1) }) : '']
+    node.dropped ? t('node-dropped', { n: node.dropped }) : '', Math.abs(node.clock_ahead_s ?? 0) >= 1 ? t(node.clock_ahead_s > 0 ? 'node-clock' : 'node-clock-behind', { span: span(Math.abs(node.clock_ahead_s)) }) : '']
   return html`<header class="head">
     <p class="line">${nodeState(stands)} ${node.alive ? nothing : html`<span class="bad-text">${t('node-not-heard')}</span>`}</p>
     <h1>${node.name}</h1>

@@ -3,12 +3,13 @@
 by-chassis = Chassis
 node-fabric = Fabric
 node-not-heard = It is not heard.
-node-beat = heard { $s } s ago
+node-beat = heard { $span } ago
 node-no-beat = no heartbeat
 node-agent = agent { $version }
 node-spooled = { $n } events wait on it
 node-dropped = { $n } events lost
-node-clock = clock { $s } s ahead
+node-clock = clock { $span } ahead
+node-clock-behind = clock { $span } behind
 node-booted = up since
 node-on-map = On the map
 node-audit = In the audit

@@ -3,12 +3,13 @@
 by-chassis = 机箱
 node-fabric = 网络
 node-not-heard = 节点失联。
-node-beat = { $s } 秒前有心跳
+node-beat = { $span }前有心跳
 node-no-beat = 无心跳
 node-agent = agent { $version }
 node-spooled = 节点上积压 { $n } 个事件
 node-dropped = 丢失 { $n } 个事件
-node-clock = 时钟快 { $s } 秒
+node-clock = 时钟快 { $span }
+node-clock-behind = 时钟慢 { $span }
 node-booted = 启动于
 node-on-map = 在全图中查看
 node-audit = 在审计中查看
