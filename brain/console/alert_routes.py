@@ -63,7 +63,14 @@ def routes(brain: BrainView, door: Door, *, clock: Callable[[], float] = time.ti
                 f"{counted(them.unplaced, 'alert')} of no node that is known and {them.left_out} that could not be read or were "
                 f"too many are no events (see alerts.alertmanager.node_labels)",
             )
-        return json_answer({"taken": len(them.reports), "unplaced": them.unplaced, "left_out": them.left_out})
+        return json_answer(
+            {
+                "taken": len(them.reports),
+                "unplaced": them.unplaced,
+                "own": them.own,
+                "left_out": them.left_out,
+            }
+        )
 
     return [Route(method="POST", path=PATH, least=Role.VIEWER, handler=take, largest=LARGEST)]
 

@@ -14,11 +14,16 @@ import orjson
 
 from agent.contract.messages import MAX_TEXT, Scalar, Severity, clip
 from brain.chat_config import AlertmanagerInputConfig
+from brain.core import ids
 from brain.core.inputs import Reported
 from brain.core.pack.vocabulary import ALERT_FIRING
 
 SOURCE = "alertmanager"
 MOST = 1000  # alerts of one body that are read
+_OWN = (
+    f"{ids.INCIDENT}-",
+    f"{ids.ALERT_GROUP}-",
+)  # how the label `incident` of our own alerts begins (brain/notify/alertmanager.py)
 AGAIN_S = 3600.0  # an alert that goes on is a new fact once in this time, as agents tell what lasts
 _SEVERITIES: Mapping[str, Severity] = {
     "critical": Severity.ERROR,
@@ -40,6 +45,8 @@ class AlertsFound:
     reports: tuple[Reported, ...]
     # Alerts of no node that is known
     unplaced: int
+    # gpuward's own, which came back: no fault feeds itself
+    own: int
     # Alerts that have not the form, or were too many
     left_out: int
 
@@ -53,11 +60,14 @@ def found(body: bytes, want: AlertmanagerInputConfig, nodes: Collection[str], no
     alerts = raw.get("alerts") if isinstance(raw, dict) else None
     if not isinstance(alerts, list) or raw.get("version") != "4":
         raise NoAlerts('want a webhook of Alertmanager: "version": "4", and "alerts"')
-    reports, unplaced, left_out = {}, 0, max(0, len(alerts) - MOST)
+    reports, unplaced, own, left_out = {}, 0, 0, max(0, len(alerts) - MOST)
     for alert in alerts[:MOST]:
         labels = _texts(alert.get("labels")) if isinstance(alert, dict) else {}
         if not labels.get("alertname") or alert.get("status") not in ("firing", "resolved"):
             left_out += 1
+            continue
+        if labels.get("incident", "").startswith(_OWN):
+            own += 1
             continue
         node = node_of(labels, want, nodes)
         if not node:
@@ -65,7 +75,7 @@ def found(body: bytes, want: AlertmanagerInputConfig, nodes: Collection[str], no
             continue
         one = _report(alert, labels, node, now)
         reports[one.id] = one
-    return AlertsFound(reports=tuple(reports.values()), unplaced=unplaced, left_out=left_out)
+    return AlertsFound(reports=tuple(reports.values()), unplaced=unplaced, own=own, left_out=left_out)
 
 
 def node_of(labels: Mapping[str, str], want: AlertmanagerInputConfig, nodes: Collection[str]) -> str:

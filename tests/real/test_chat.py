@@ -73,7 +73,7 @@ async def test_an_alert_is_answered_by_a_button(tmp_path: Path, monkeypatch: pyt
                     f"{url}/alerts/alertmanager", data=body(alert(status)), headers=headers
                 ) as answer,
             ):
-                assert await answer.json() == {"taken": 1, "unplaced": 0, "left_out": 0}
+                assert await answer.json() == {"taken": 1, "unplaced": 0, "own": 0, "left_out": 0}
 
         for _ in range(2):
             await alertmanager("firing")

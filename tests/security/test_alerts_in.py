@@ -50,7 +50,7 @@ async def test_only_the_token_of_that_user_reports_alerts(tmp_path: Path, record
         assert not view.said
         assert await post(url, body(alert(), alert(instance="n9")), own) == (
             200,
-            {"taken": 1, "unplaced": 1, "left_out": 0},
+            {"taken": 1, "unplaced": 1, "own": 0, "left_out": 0},
         )
         assert [(one.node, one.kind) for one in view.said] == [("n1", "alert.firing")]
         assert any(kind == "alerts.left_out" for kind, _ in view.notes)

@@ -1,5 +1,7 @@
 """Alertmanager's webhook as an input: its alerts as facts about nodes, each once, and only what is known."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -9,6 +11,9 @@ from agent.contract.messages import MAX_TEXT, Severity
 from brain.chat_config import AlertmanagerInputConfig
 from brain.console.alerts_in import AGAIN_S, MOST, NoAlerts, found, node_of
 from brain.core.pack.lint_symptoms import KINDS
+from brain.notify.alertmanager import AlertmanagerOptions, alerts
+from brain.notify.compose import compose
+from tests.brain.notify.pages import incident, page
 
 NODES = {"n1", "n2"}
 NOW = 1_700_000_000.0
@@ -112,6 +117,16 @@ def test_what_is_of_no_node_or_has_no_form_is_counted() -> None:
     assert (len(result.reports), result.unplaced, result.left_out) == (1, 1, len(odd))
     many = found(body(*(alert(disk=str(one)) for one in range(MOST + 5))), WANT, NODES, NOW)
     assert (len(many.reports), many.left_out) == (MOST, 5)
+
+
+def test_an_alert_of_our_own_is_no_fact() -> None:
+    """Else a page would be a fault, and that one's page the next."""
+    message = compose(page(about=replace(incident(), node="n1")))
+    want = AlertmanagerOptions(urls=("http://127.0.0.1:1",))
+    ours = {"status": "firing", **alerts(message, want, datetime.now(UTC))[0]}
+    assert ours["labels"]["node"] == "n1"
+    result = found(body(ours, alert()), WANT, NODES, NOW)
+    assert (len(result.reports), result.own, result.left_out) == (1, 1, 0)
 
 
 def test_long_and_odd_texts_are_bounded() -> None:
