@@ -109,11 +109,11 @@ async def test_a_calm_child_has_not_hung(fake: FakeNvml, bus: Path) -> None:
     """It has nothing to send for much longer than a call may take, and samples all the time."""
     for index in range(2):
         fake.well(index)
-    timing = replace(PATIENT, slow_every=100_000, rare_every=100_000, calm_s=0.1, deadline_s=0.4)
+    timing = replace(PATIENT, slow_every=100_000, rare_every=100_000, calm_s=0.1, deadline_s=1.5)
     async with running(fake, bus, timing=timing) as machine:
         await machine.until(lambda: len(lines(machine.samples)) > 0)
         # For longer than three deadlines, of the call and of the child.
-        await machine.until(lambda: machine.samples[-1].mono_s < time.monotonic() - 2.5)
+        await machine.until(lambda: machine.samples[-1].mono_s < time.monotonic() - 5.0)
         assert [event.kind for event in machine.unsent_events if event.kind.startswith("nvml.")] == []
 
 

@@ -199,7 +199,9 @@ async def test_what_was_lost_on_the_way_is_read_again_though_nothing_follows(tmp
             reader = log.Reader(connection, "c", 0)
             for number in range(3):
                 await connection.jetstream().publish(subjects.event("c", "n1"), b"%d" % number)
-            assert len(await reader.batch()) == 3
+            read = 0
+            while read < 3:
+                read += len(await reader.batch())
             for number in range(3, 6):
                 await connection.jetstream().publish(subjects.event("c", "n1"), b"%d" % number)
             await until(lambda: len(reader._queue) == 3, "they have come")

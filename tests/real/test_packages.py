@@ -27,6 +27,7 @@ pytestmark = [
     ),  # each builds or installs thousands of files: seconds, but not on a machine that is busy
 ]
 NAME = "gpuward-agent"
+ZSH = "/usr/share/zsh"  # Debian and RPM differ in where packages put completions
 HOME = "/usr/lib/gpuward-agent"
 ANY_PYTHON = f"({' or '.join(f'/usr/bin/python{version}' for version in packages_kit.pythons())})"
 
@@ -309,6 +310,11 @@ def test_the_rpm_holds_what_the_deb_holds(release: Path, name: str, module: str)
     assert ours ^ contents(one(release, f"{name}_*.deb")) == {
         *(f"{doc}/copyright", f"{doc}/changelog.Debian.gz"),  # customs of Debian, and of RPM:
         *(f"/usr/share/licenses/{name}/LICENSE", f"/etc/gpuward/{module}.toml"),
+        *(
+            (f"{ZSH}/vendor-completions/_gpuward", f"{ZSH}/site-functions/_gpuward")
+            if name == "gpuward"
+            else ()
+        ),
     }
     assert {
         f"/usr/bin/{name}",

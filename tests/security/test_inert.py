@@ -177,6 +177,7 @@ def test_tables_and_chains_on_a_terminal(text: str) -> None:
     if evil.startswith("[link"):
         assert evil in screen.file.getvalue()
     found = {
+        "found": {"kind": evil, "id": evil, "incidents": [evil], "hold": None, "notes": []},
         "incident": one,
         "rule": {"name": evil, "version": evil, "because": evil},
         "symptoms": [],
