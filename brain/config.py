@@ -22,6 +22,7 @@ from agent.contract.errors import ConfigError
 from agent.shared.inert_log import LogFormat
 from brain import options, renamed, setting_ranges, toml_lines, zones
 from brain.archive_config import ArchiveConfig
+from brain.chat_config import AlertsConfig, ChatConfig
 from brain.console_config import ConsoleConfig, refuse_shared_token
 from brain.core.operators import scopes
 from brain.core.pack.spec import ONCALL, Digest, EscalationStep, ModeSetting, Place, Priority, Settings
@@ -69,6 +70,8 @@ class BrainConfig(_Model):
     archive: ArchiveConfig = ArchiveConfig()
     evidence: EvidenceConfig = EvidenceConfig()
     console: ConsoleConfig = ConsoleConfig()
+    chat: ChatConfig = ChatConfig()
+    alerts: AlertsConfig = AlertsConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
     traces: TracesConfig = TracesConfig()
     # Folder; none: the rules that came with gpuward

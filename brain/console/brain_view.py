@@ -8,7 +8,7 @@ from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 from brain.console.feed import Feed
 from brain.console.past_view import Named, Past
-from brain.core.inputs import OperatorCommand
+from brain.core.inputs import OperatorCommand, Reported
 from brain.core.state import State
 
 
@@ -357,4 +357,8 @@ class BrainView(Protocol):
         """Puts an operator command on the log and returns its position there. Unreachable when NATS does not take it in
         time.
         """
+        ...
+
+    async def report(self, given: Reported) -> int:
+        """Puts another system's report on the log, as above; of one that comes again it is the first one's position."""
         ...

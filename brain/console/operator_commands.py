@@ -4,6 +4,7 @@ import json
 import logging
 import time
 import uuid
+from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
@@ -11,6 +12,7 @@ from agent.contract.errors import Unreachable
 from agent.contract.messages import clip
 from brain.console import shapes
 from brain.console.access.door import Door
+from brain.console.access.people import Person
 from brain.console.access.route import Route, person
 from brain.console.access.two_persons import WITHIN_S, Proposals, needs_second
 from brain.console.answers import json_answer
@@ -24,6 +26,7 @@ from brain.console.brain_view import BrainView
 from brain.console.touched import least, touched
 from brain.core import ids
 from brain.core.inputs import OperatorCommand
+from brain.core.pack.spec import Scalar
 
 _log = logging.getLogger(__name__)
 HANDLED_S = 5.0  # how long the answer waits until the engine has handled it
@@ -33,31 +36,11 @@ def routes(brain: BrainView, door: Door, proposals: Proposals) -> list[Route]:
     """Returns the route. Every viewer gets as far as the check of the command itself, which knows its role."""
 
     async def give(asked: Checked[Nothing, CommandBody]) -> SaidShape | web.Response:
-        state, request = brain.live.state, asked.http
+        request = asked.http
         verb, args = asked.body.said
-        door.demand(
-            request,
-            person(request),
-            least(verb, args, ROLES),
-            touched(verb, args, state, person(request).name),
-            state.pack.places if state.pack else None,
-        )
-        if brain.live.caught_up and state.pack is not None:
-            try:
-                check_names(verb, args, state.pack, {*state.nodes, *brain.newest_beats()})
-            except InvalidCommand as error:
-                raise web.HTTPBadRequest(text=str(error)) from error
-        if verb == "note" and (gone := _no_incident(brain, str(args["id"]))):
-            raise web.HTTPBadRequest(text=gone)
-        who = person(request).name
-        if needs_second(verb, args, brain.config.console.two_persons):
-            text = f"{verb} {json.dumps(args, sort_keys=True, ensure_ascii=False)}"
-            first = proposals.agreed(text, who, door.credential(request), time.monotonic())
-            if not first:
-                return waits(brain, who, text)
-            who = f"{first} and {who}"
-        return await _said(
-            brain, OperatorCommand(id=f"{ids.COMMAND}{uuid.uuid4().hex}", who=who, verb=verb, args=args)
+        good = door.credential(request)
+        return _answer(
+            await say(brain, door, proposals, request, person(request), verb, args, still_good=good)
         )
 
     # Everybody with a credential may ask; the role depends on the command.
@@ -71,17 +54,62 @@ def _no_incident(brain: BrainView, named: str) -> str:
     return "" if found is not None and found["id"] == wanted else f"no incident {clip(wanted, 80)!r}"
 
 
-async def _said(brain: BrainView, command: OperatorCommand) -> SaidShape | web.Response:
-    """Puts it on the log, and answers with the notes that it caused."""
+async def say(
+    brain: BrainView,
+    door: Door,
+    proposals: Proposals,
+    request: web.Request,
+    who: Person,
+    verb: str,
+    args: Mapping[str, Scalar],
+    *,
+    still_good: Callable[[], bool],
+    id_: str = "",
+    within_s: float = HANDLED_S,
+) -> SaidShape:
+    """Says a checked command in somebody's name, wherever they have said it: the one way onto the log.
+
+    `still_good`: may they still say it, while it waits for a second person? `id_`: the command's own id, by which it counts once;
+    empty: a new one. `within_s`: so long the engine's answer is waited for. HTTPForbidden, HTTPBadRequest,
+    HTTPServiceUnavailable: why not.
+    """
+    state = brain.live.state
+    door.demand(
+        request,
+        who,
+        least(verb, args, ROLES),
+        touched(verb, args, state, who.name),
+        state.pack.places if state.pack else None,
+    )
+    if brain.live.caught_up and state.pack is not None:
+        try:
+            check_names(verb, args, state.pack, {*state.nodes, *brain.newest_beats()})
+        except InvalidCommand as error:
+            raise web.HTTPBadRequest(text=str(error)) from error
+    if verb == "note" and (gone := _no_incident(brain, str(args["id"]))):
+        raise web.HTTPBadRequest(text=gone)
+    name = who.name
+    if needs_second(verb, args, brain.config.console.two_persons):
+        text = f"{verb} {json.dumps(args, sort_keys=True, ensure_ascii=False)}"
+        first = proposals.agreed(text, name, still_good, time.monotonic())
+        if not first:
+            return _waiting(brain, name, text)
+        name = f"{first} and {name}"
+    id_ = id_ or f"{ids.COMMAND}{uuid.uuid4().hex}"
+    return await _said(brain, OperatorCommand(id=id_, who=name, verb=verb, args=args), within_s)
+
+
+async def _said(brain: BrainView, command: OperatorCommand, within_s: float) -> SaidShape:
+    """Puts it on the log; with the notes that it caused."""
     try:
         seq = await brain.submit(command)
     except Unreachable as error:
         raise web.HTTPServiceUnavailable(text=str(error)) from error
-    handled = await brain.live.reached(seq, HANDLED_S)
+    handled = await brain.live.reached(seq, within_s)
     notes = brain.readmodel.notes_caused_by(command.id) if handled else []
     refused = next((note["text"] for note in notes if note["kind"] == "operator.refused"), "")
     _log.info("command of %s: %s %s", command.who, command.verb, command.args)
-    said = SaidShape(
+    return SaidShape(
         id=command.id,
         seq=seq,
         by=command.who,
@@ -90,17 +118,24 @@ async def _said(brain: BrainView, command: OperatorCommand) -> SaidShape | web.R
         waiting="",
         notes=[shapes.note(note) for note in notes],
     )
-    if not refused:
-        return said
-    return problem_answer(RefusedShape(**dict(problem(409, refused)), **dict(said)))
+
+
+def _answer(said: SaidShape) -> SaidShape | web.Response:
+    if said.waiting:
+        return json_answer(said, 202)
+    if said.refused:
+        return problem_answer(RefusedShape(**dict(problem(409, said.refused)), **dict(said)))
+    return said
 
 
 def waits(brain: BrainView, who: str, text: str) -> web.Response:
     """Returns the answer to a word that a second person must say, too."""
+    return json_answer(_waiting(brain, who, text), 202)
+
+
+def _waiting(brain: BrainView, who: str, text: str) -> SaidShape:
     brain.note("operator.proposed", f"{who} says {text}: it counts when a second person says the same", who)
     waiting = (
         f"{who} has said it; it counts when another person says the same within {WITHIN_S / 60:.0f} minutes"
     )
-    return json_answer(
-        SaidShape(id="", seq=0, by=who, handled=False, refused="", waiting=waiting, notes=[]), 202
-    )
+    return SaidShape(id="", seq=0, by=who, handled=False, refused="", waiting=waiting, notes=[])

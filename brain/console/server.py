@@ -9,9 +9,11 @@ from typing import cast
 from aiohttp import web
 
 from agent.contract.errors import ConfigError
+from agent.shared.tasks import Tasks
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.console import (
+    alert_routes,
     diagnosis,
     drill,
     earlier_paths,
@@ -42,6 +44,7 @@ from brain.console.access.users import Users
 from brain.console.api.problems import answer_of, of_the_server
 from brain.console.api.verbs import check_words
 from brain.console.brain_view import BrainView
+from brain.console.chat.routes import ChatRoutes
 from brain.console.evidence import Bundles
 from brain.console.evidence_files import Unpacker
 from brain.console.fleet import routes as fleet_routes
@@ -70,7 +73,9 @@ class Console:
         self._proposals = Proposals()
         self._sessions = Sessions(config.oidc.session_s if config.oidc else SESSION_S, self._users.groups)
         self._links = Links()
+        self._background = Tasks()
         self._door = Door(config, self._credentials, self._sessions, clock=time.monotonic, note=brain.note)
+        self._chat = ChatRoutes(brain, self._door, self._proposals, self._users, self._background)
         self._reading = Reading(lambda: brain.reader, self._door.payer)
         self._bundles = Bundles(brain, self._door, self._reading)
         self._unpacker = Unpacker(brain.config.data_dir)
@@ -110,6 +115,8 @@ class Console:
                 self._now,
             ),
             *(drill.routes(brain, self._door) if brain.config.drill else ()),
+            *self._chat.routes(brain.config.chat),
+            *alert_routes.routes(brain, self._door),
             *openapi_routes.routes(),
             *earlier_paths.routes(),
             *web_routes.routes(),
@@ -175,6 +182,7 @@ class Console:
             ) from error
         host, port = found[0].getsockname()[:2]
         self._connections = connections.Connections(http, self._config)
+        await self._accepting.enter_async_context(self._background)
         await self._accepting.enter_async_context(listening.accepting(found, self._connections, tls))
         try:
             self._credentials.publish_local(port)

@@ -16,7 +16,7 @@ from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 from brain.console.brain_view import NodeBeat
 from brain.console.feed import Feed
-from brain.core.inputs import OperatorCommand
+from brain.core.inputs import OperatorCommand, Reported
 from brain.core.state import State
 from brain.leader import log_export
 from brain.leader.archiver import Archiver
@@ -168,3 +168,7 @@ class LiveBrainView:
     async def submit(self, command: OperatorCommand) -> int:
         """Puts an operator command on the log; its position there. Unreachable when NATS does not take it in time."""
         return await self.writer.append_and_wait(command)
+
+    async def report(self, given: Reported) -> int:
+        """Puts another system's report on the log; its position there. Unreachable as above."""
+        return await self.writer.append_and_wait(given)

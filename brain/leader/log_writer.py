@@ -4,7 +4,7 @@ from nats.aio.client import Client
 
 from brain.adapters.codec import Codec
 from brain.adapters.outbox import Outbox
-from brain.core.inputs import Input, OperatorCommand
+from brain.core.inputs import Input, OperatorCommand, Reported
 
 
 class LogWriter:
@@ -24,8 +24,8 @@ class LogWriter:
         what, body = self._codec.encode(given)
         self._outbox.put(what, body, given.id, keep=False)
 
-    async def append_and_wait(self, given: OperatorCommand) -> int:
-        """Appends an operator command; returns its position on the log. Unreachable when NATS does not take it in time."""
+    async def append_and_wait(self, given: OperatorCommand | Reported) -> int:
+        """Appends what somebody waits for; returns its position on the log. Unreachable when NATS does not take it in time."""
         what, body = self._codec.encode(given)
         return await self._outbox.append(what, body, given.id)
 

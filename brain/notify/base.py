@@ -1,6 +1,7 @@
 """The shape of a channel: one file, listed in `brain.notify.notifier.TYPES`."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from brain.notify.message import PageMessage
@@ -30,6 +31,15 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Closes connections."""
+        ...
+
+
+@runtime_checkable
+class RememberingChannel(Protocol):
+    """A channel that keeps something over a restart."""
+
+    def remember_in(self, folder: Path) -> None:
+        """Says where, before the first page, and reads what is there."""
         ...
 
 

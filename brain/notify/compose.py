@@ -2,20 +2,23 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 
 from agent.contract.commands import Outcome
 from agent.contract.counted import counted
 from agent.contract.messages import clip
+from brain.chat_words import Button
 from brain.core import ids
 from brain.core.effects import PageSubject, SendPage
-from brain.core.healing import advice, plans, told
+from brain.core.healing import advice, approvals, plans, told
 from brain.core.incidents import RETURN_RUNBOOK
 from brain.core.operators.requests import REQUEST
+from brain.core.operators.scopes import ALL
 from brain.core.pack.compiled import rule_named
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Knowledge, Rule, Rung, Scalar, Text
+from brain.core.pack.topology import CELL
 from brain.core.state import Evidence, GroupedAlert, IncidentState, Run, RunState, State, StepRecord
 from brain.hold_words import to_hold
 from brain.notify.message import LABELS, TAKEN_OVER, UNTOLD, PageMessage, ShellCommand
@@ -93,6 +96,7 @@ def compose(
         stops=about.stops,
         incidents=_listed(about.listed),
         untold=_untold(page),
+        buttons=tuple(_buttons(page, runs)),
     )
     return message.inert()
 
@@ -282,6 +286,23 @@ def _commands(page: SendPage, runs: Sequence[Run]) -> list[ShellCommand]:
         ShellCommand(line=f"gpuward hold {where} --why '...'", does="gpuward must not act there"),
         *look,
     ]
+
+
+def _buttons(page: SendPage, runs: Sequence[Run]) -> Iterator[Button]:
+    """The commands that a card offers: what it asks for, each for exactly what the page says."""
+    about = page.subject
+    if page.what == "resolve":
+        return
+    if page.what != "ack":
+        yield Button(verb="ack", args={"id": about.id})
+    if about.listed:
+        return
+    for run in runs:
+        if run.state is RunState.APPROVAL and (rung := approvals.rung(run)):
+            yield Button(verb="approve", args={"id": run.id, "rung": rung})
+            yield Button(verb="deny", args={"id": run.id})
+    where = f"node/{about.node}" if about.node else about.scope
+    yield Button(verb="hold", args={"scope": ALL if where in ("", CELL) else where})
 
 
 def _params(params: dict[str, Scalar]) -> str:

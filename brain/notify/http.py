@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,17 +34,26 @@ class Poster:
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, body: bytes, headers: Mapping[str, str], path: str = "") -> bytes:
+    async def post(
+        self,
+        body: bytes,
+        headers: Mapping[str, str],
+        path: str = "",
+        *,
+        method: str = "POST",
+        quiet: Collection[int] = (),
+    ) -> bytes:
         """Returns the answer's body. Unreachable: 5xx, 408, 425, 429, no connection. Refused: any other than 2xx;
         NotAdmitted: 401, 403, 404, 407.
         TimedOut: the receiver may have accepted it.
 
-        An answer 429 with Retry-After is retried then, if that is within the deadline.
+        `quiet`: statuses whose answer is returned, too, because it says more than they do. An answer 429 with
+        Retry-After is retried then, if that is within the deadline.
         """
         try:
             async with asyncio.timeout(self._timeout_s) as deadline:
                 while True:
-                    status, answer, retry_after_s = await self._once(body, headers, path)
+                    status, answer, retry_after_s = await self._once(body, headers, path, method)
                     if status != 429 or retry_after_s is None:
                         break
                     left_s = (deadline.when() or 0) - asyncio.get_running_loop().time()
@@ -57,7 +66,7 @@ class Poster:
             raise Unreachable(
                 f"{self.host}: {clip(str(error) or type(error).__name__, MAX_QUOTED)}"
             ) from error
-        if 200 <= status < 300:
+        if 200 <= status < 300 or status in quiet:
             return answer
         text = f"{self.host} answered {status}: {clip(answer.decode(errors='replace').strip(), MAX_QUOTED)}"
         if status >= 500 or status in RETRIED:
@@ -82,11 +91,12 @@ class Poster:
         return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
     async def _once(
-        self, body: bytes, headers: Mapping[str, str], path: str
+        self, body: bytes, headers: Mapping[str, str], path: str, method: str
     ) -> tuple[int, bytes, float | None]:
         if self._session is None:
             self._session = aiohttp.ClientSession()
-        async with self._session.post(
+        async with self._session.request(
+            method,
             self._url + path,
             data=body,
             headers={"Content-Type": "application/json", **headers},

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from agent.contract.inert import inert, inert_data
 from agent.contract.messages import clip
+from brain.chat_words import Button
 from brain.core import ids
 
 Language = Literal["both", "en", "zh"]
@@ -111,6 +112,8 @@ class PageMessage:
     stops: tuple[str, ...] = ()
     # of the OpenTelemetry trace; empty: none is told
     trace_id: str = ""
+    # what may be answered by a button, where the channel has them
+    buttons: tuple[Button, ...] = ()
 
     def in_console(self, url: str) -> str:
         """Where the console at `url` shows what it is about: an incident's page, or, for a group of them, the first page."""
@@ -123,7 +126,10 @@ class PageMessage:
         """The same page, in which no text acts on what shows it or begins a line of its own."""
         parts = {one.name: getattr(self, one.name) for one in fields(self)}
         commands = tuple(ShellCommand(line=inert(one.line), does=inert(one.does)) for one in self.commands)
-        return PageMessage(**inert_data(parts | {"commands": ()}) | {"commands": commands})
+        return PageMessage(
+            **inert_data(parts | {"commands": (), "buttons": ()})
+            | {"commands": commands, "buttons": self.buttons}
+        )
 
     @property
     def status(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from agent.contract.errors import ActionError, ConfigError, TimedOut
 from brain.core.paging import queue
 from brain.core.state import State
-from brain.notify.base import Channel, RefreshedChannel
+from brain.notify.base import Channel, RefreshedChannel, RememberingChannel
 from brain.notify.compose import compose_from
 from brain.notify.log import PageLog
 from brain.notify.message import PageMessage
@@ -23,10 +23,12 @@ _REMEMBERED = 10_000  # alerts
 TYPES: Mapping[str, str] = {
     "alertmanager": "brain.notify.alertmanager:build",
     "apprise": "brain.notify.apprise:build",
+    "feishu": "brain.notify.feishu:build",
     "log": "brain.notify.log:build",
     "pagerduty": "brain.notify.pagerduty:build",
     "slack": "brain.notify.slack:build",
     "webhook": "brain.notify.webhook:build",
+    "wecom": "brain.notify.wecom:build",
 }
 
 
@@ -166,6 +168,9 @@ def build(
     appends to `pages.log` in `data_dir`. ConfigError names `channels.<name>.<key>` or `groups.<name>`.
     """
     built = {name: _channel(name, table) for name, table in channels.items()}
+    for channel in built.values():
+        if isinstance(channel, RememberingChannel):
+            channel.remember_in(data_dir)
     if not built:
         built = {"log": PageLog("log", data_dir / "pages.log")}
     for group, names in groups.items():

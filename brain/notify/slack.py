@@ -2,10 +2,14 @@
 
 With a bot token (`chat.postMessage`, scope chat:write) the first page is a message to the channel and the later ones are
 replies in its thread; repeats and the resolution are shown in the channel too. With an incoming webhook every page is a
-message. The thread of an incident is known only to this process: after a restart the next page starts a new one.
+message. The thread of an incident is kept in the brain's data folder; another brain that leads starts a new one.
+
+With `buttons` the first message has them and is kept up to date (`chat.update`) as the incident goes on; what is pressed comes
+back at /chat/slack (brain/console/chat).
 https://docs.slack.dev/reference/block-kit/blocks: 50 blocks, a header of 150 characters, 3,000 in a section.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +18,21 @@ from typing import Annotated, Any, ClassVar
 import orjson
 from pydantic import Field
 
-from agent.contract.errors import ConfigError, Refused, Unreachable
+from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
+from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
+from brain.chat_words import MAX_VALUE, escape, label
 from brain.notify import http
+from brain.notify.first_messages import FirstMessages
 from brain.notify.message import Language, PageMessage, unaddressed
 from brain.options import options
 
+_log = logging.getLogger(__name__)
 API = "https://slack.com/api"
 MAX_BLOCKS, MAX_HEADER, MAX_SECTION, MAX_TEXT = 50, 150, 3000, 4000
-_THREADS = 10_000  # alerts whose thread is remembered
+MAX_ELEMENTS, MAX_LABEL = 25, 75  # of a block of buttons
+_STYLES = {"approve": "primary", "deny": "danger"}  # these are asked about once more
 _LATER = (
     "ratelimited",
     "rate_limited",
@@ -48,6 +57,8 @@ class SlackOptions:
     channel: str = ""
     # for a proxy, or GovSlack
     api_url: str = API
+    # for the bot: buttons to acknowledge, approve, deny and hold; they need [chat.slack]
+    buttons: bool = False
     # of the rule's knowledge
     language: Language = "both"
     # Timeout of one request
@@ -64,12 +75,16 @@ class Slack:
         self._want = want
         self._token = token
         self._http = http.Poster(url, timeout_s=want.timeout_s)
-        self._threads: dict[str, str] = {}  # dedup key -> time stamp of the first message
+        self._first = FirstMessages()  # their time stamps
 
     @property
     def name(self) -> str:
         """What the configuration calls it."""
         return self._name
+
+    def remember_in(self, folder: Path) -> None:
+        """As in RememberingChannel: the threads of the incidents that are open."""
+        self._first.remember_in(folder, "slack", self._name)
 
     async def send(self, message: PageMessage) -> None:
         """As in Channel. A page that is sent twice is shown twice: Slack has no deduplication."""
@@ -80,15 +95,19 @@ class Slack:
         if not self._token:
             await self._http.post(orjson.dumps(shown), {})
             return
-        thread = self._threads.get(message.dedup_key, "")
-        answer = await self._call(message, shown, thread)
+        thread = self._first.of(message)
+        if self._want.buttons:
+            shown["blocks"] = [*shown["blocks"][: MAX_BLOCKS - 1], *actions(message)]
+        answer = await self._post(message, shown, thread)
         if thread and answer.get("error") in _GONE:
             thread = ""
-            answer = await self._call(message, shown, thread)
+            answer = await self._post(message, shown, thread)
         if answer.get("ok") is not True:
             code = str(answer.get("error", "an unknown answer"))
             raise Unreachable(f"slack: {code}") if code in _LATER else Refused(f"slack: {code}")
-        self._remember(message, thread or str(answer.get("ts", "")))
+        if thread and self._want.buttons:
+            await self._update(message, shown, thread)
+        await self._first.keep(message, thread or str(answer.get("ts", "")))
 
     async def reach(self) -> str:
         """As in Channel."""
@@ -98,27 +117,36 @@ class Slack:
         """Closes the HTTP session."""
         await self._http.close()
 
-    async def _call(self, message: PageMessage, shown: dict[str, Any], thread: str) -> dict[str, Any]:
+    async def _post(self, message: PageMessage, shown: dict[str, Any], thread: str) -> dict[str, Any]:
         body = shown | {"channel": self._want.channel, "unfurl_links": False, "mrkdwn": False}
         if thread:
             body |= {"thread_ts": thread, "reply_broadcast": message.what in ("repeat", "resolve")}
+        return await self._call("/chat.postMessage", body)
+
+    async def _update(self, message: PageMessage, shown: dict[str, Any], thread: str) -> None:
+        """The first message shows how it stands now. The page itself is delivered, so that this fails fails nothing."""
+        where = {"channel": self._want.channel, "ts": thread}
+        try:
+            answer = await self._call("/chat.update", shown | where)
+        except ActionError as error:
+            _log.warning(
+                "%s: the first message of %s is not up to date: %s", self._name, message.dedup_key, error
+            )
+            return
+        if answer.get("ok") is not True:
+            _log.warning("%s: chat.update: %s", self._name, clip(str(answer.get("error")), 80))
+
+    async def _call(self, method: str, body: dict[str, Any]) -> dict[str, Any]:
         headers = {
             "Authorization": f"Bearer {self._token}",
             "Content-Type": "application/json; charset=utf-8",
         }
-        raw = await self._http.post(orjson.dumps(body), headers, "/chat.postMessage")
+        raw = await self._http.post(orjson.dumps(body), headers, method)
         try:
             answer = orjson.loads(raw)
         except orjson.JSONDecodeError as error:
             raise Unreachable(f"{self._http.host}: the answer is not JSON") from error
         return answer if isinstance(answer, dict) else {}
-
-    def _remember(self, message: PageMessage, thread: str) -> None:
-        self._threads.pop(message.dedup_key, None)
-        if message.what != "resolve" and thread:
-            self._threads[message.dedup_key] = thread
-            while len(self._threads) > _THREADS:
-                del self._threads[next(iter(self._threads))]
 
 
 def blocks(message: PageMessage, language: Language) -> list[dict[str, Any]]:
@@ -138,6 +166,37 @@ def blocks(message: PageMessage, language: Language) -> list[dict[str, Any]]:
         head = f"*{section.label}*"
         shown += _section(f"{head}\n```{_cut(code, MAX_SECTION - len(head) - 7)}```")
     return (shown + _plain("\n".join(words)))[:MAX_BLOCKS]
+
+
+def actions(message: PageMessage) -> list[dict[str, Any]]:
+    """Returns the block with the message's buttons, if it has any: each carries exactly what the page says.
+
+    https://docs.slack.dev/reference/block-kit/block-elements/button-element: a text of 75 characters, a value of 2,000.
+    """
+    elements: list[dict[str, Any]] = []
+    for number, button in enumerate(message.buttons):
+        if len(button.value) > MAX_VALUE:
+            continue
+        element: dict[str, Any] = {
+            "type": "button",
+            "action_id": f"gpuward.{number}.{button.verb}",
+            "text": _words(label(button), MAX_LABEL),
+            "value": button.value,
+        }
+        if style := _STYLES.get(button.verb):
+            element["style"] = style
+            element["confirm"] = {
+                "title": _words(f"{button.verb.capitalize()}?", 100),
+                "text": _words(f"{label(button)} ({message.subject})", 300),
+                "confirm": _words("Yes", 30),
+                "deny": _words("No", 30),
+            }
+        elements.append(element)
+    return [{"type": "actions", "elements": elements[:MAX_ELEMENTS]}] if elements else []
+
+
+def _words(text: str, most: int) -> dict[str, Any]:
+    return {"type": "plain_text", "text": clip(inert(text), most), "emoji": False}
 
 
 def _plain(text: str) -> list[dict[str, Any]]:
@@ -167,11 +226,6 @@ def _cut(text: str, most: int) -> str:
     kept = text[: most - 3]
     amp = kept.rfind("&", max(0, len(kept) - 5))
     return (kept[:amp] if amp >= 0 and ";" not in kept[amp:] else kept) + "..."
-
-
-def escape(text: str) -> str:
-    """Escapes what Slack would show as a link, a mention or a channel."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def build(name: str, table: Mapping[str, Any], where: str) -> Slack:

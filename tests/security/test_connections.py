@@ -16,7 +16,7 @@ import pytest
 
 from brain import locked_file
 from brain.cell.registry import CellRegistry
-from brain.console.access import connections, door
+from brain.console.access import body, connections
 from brain.console.access.tokens import Tokens
 from brain.console.access.two_persons import MOST_OF_ONE, Proposals
 from brain.console_config import Role
@@ -148,7 +148,7 @@ async def test_silent_ones_go_soon_where_many_are(tmp_path: Path, monkeypatch: p
 
 async def test_a_body_comes_soon_and_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that does not come ends its request; a packed one is refused before it is unpacked."""
-    monkeypatch.setattr(door, "BODY_S", 0.3)
+    monkeypatch.setattr(body, "BODY_S", 0.3)
     async with console(tmp_path) as (url, _):
         head = b"POST /api/join HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n{"
         with held(int(url.rpartition(":")[2]), 1, head) as (one,):

@@ -6,9 +6,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from agent.contract.errors import Unreachable
 from brain import config
 from brain.config import BrainConfig
 from brain.console.brain_view import BrainView, BundleView
+from brain.core.inputs import OperatorCommand, Reported
 from brain.core.state import State
 
 
@@ -22,11 +24,41 @@ class FolderView:
     reader: Any = None
     state: State = field(default_factory=State)
     bundles: Mapping[str, BundleView] = field(default_factory=dict)
+    # What was put on the log; `deaf`: it takes nothing
+    said: list[OperatorCommand | Reported] = field(default_factory=list)
+    deaf: bool = False
+    caught_up: bool = True
 
     @property
     def live(self) -> Any:
         """Its log is read, and empty."""
-        return SimpleNamespace(caught_up=True, state=self.state)
+        return SimpleNamespace(caught_up=self.caught_up, state=self.state, reached=self._reached)
+
+    @property
+    def readmodel(self) -> Any:
+        """It has no notes."""
+        return SimpleNamespace(notes_caused_by=lambda _: [], incident=lambda _: None)
+
+    def newest_beats(self) -> Mapping[str, Any]:
+        """No node is heard."""
+        return {}
+
+    async def submit(self, given: OperatorCommand) -> int:
+        """Keeps it. Unreachable: it is deaf."""
+        return await self._put(given)
+
+    async def report(self, given: Reported) -> int:
+        """The same."""
+        return await self._put(given)
+
+    async def _put(self, given: OperatorCommand | Reported) -> int:
+        if self.deaf:
+            raise Unreachable("the log did not take it")
+        self.said.append(given)
+        return len(self.said)
+
+    async def _reached(self, _seq: int, _within_s: float) -> bool:
+        return True
 
     @classmethod
     def of(cls, folder: Path, **more: Any) -> BrainView:

@@ -16,14 +16,13 @@ from aiohttp import hdrs, web
 
 from agent.contract.errors import ConfigError
 from agent.contract.messages import clip
-from brain.console.access import strangers
+from brain.console.access import body, strangers
 from brain.console.access.addresses import counted
-from brain.console.access.connections import BODY_S
 from brain.console.access.credentials import Credentials
 from brain.console.access.limits import Limits
 from brain.console.access.people import OWN_AFFAIR, Person, Touched
 from brain.console.access.refusals import Refusals
-from brain.console.access.route import BODY, JUDGED, LARGEST, LEAST, OPEN, PERSON, Handler
+from brain.console.access.route import JUDGED, LARGEST, LEAST, MEDIA, OPEN, PERSON, SIGNED, Handler
 from brain.console.access.sessions import Sessions
 from brain.console.access.tokens import taken_apart
 from brain.console_config import ConsoleConfig, Role
@@ -91,12 +90,12 @@ class Door:
         try:
             known = self._let_in(request)
         except web.HTTPException:
-            await self._hold_back(request)
+            await self.hold_back(request)
             raise
-        if not known:
-            await self._hold_back(request)
+        if not known and _route(request) not in request.app[SIGNED]:
+            await self.hold_back(request)
         if request.can_read_body:
-            await _whole_body(request)
+            await body.read(request, request.app[LARGEST].get(_route(request), 0))
         response = await handler(request)
         if PERSON in request and request.method != hdrs.METH_GET and JUDGED not in request:
             _log.error("%s %s asks nobody whether they may", request.method, request.path)
@@ -113,11 +112,12 @@ class Door:
         if request.match_info.http_exception is not None:
             return False  # there is no such path: nothing to guard
         person = self._identified(request, peer)
-        if request.method == hdrs.METH_POST and (
-            request.content_type != "application/json" or hdrs.CONTENT_ENCODING in request.headers
-        ):
-            raise web.HTTPUnsupportedMediaType(text="the body must be application/json, and not packed")
         route = _route(request)
+        media = request.app[MEDIA].get(route, "application/json")
+        if request.method == hdrs.METH_POST and (
+            request.content_type != media or hdrs.CONTENT_ENCODING in request.headers
+        ):
+            raise web.HTTPUnsupportedMediaType(text=f"the body must be {media}, and not packed")
         if route not in request.app[LEAST]:
             raise web.HTTPForbidden(text="nobody may use this route")
         least = request.app[LEAST][route]
@@ -129,7 +129,7 @@ class Door:
         request[PERSON] = person
         return True
 
-    async def _hold_back(self, request: web.Request) -> None:
+    async def hold_back(self, request: web.Request) -> None:
         """Waits before the answer to a stranger: they share one pace."""
         try:
             address = self._peer(request).counted
@@ -355,30 +355,6 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
 def _address(request: web.Request) -> str:
     peername = request.transport.get_extra_info("peername") if request.transport else None
     return str(peername[0]).partition("%")[0] if peername else ""
-
-
-async def _whole_body(request: web.Request) -> None:
-    """Reads it; aiohttp keeps it for the route, or the request where the route takes a larger one than the server does."""
-    try:
-        async with asyncio.timeout(BODY_S):
-            if largest := request.app[LARGEST].get(_route(request), 0):
-                request[BODY] = await _large(request, largest)
-            else:
-                await request.read()
-    except TimeoutError as error:
-        raise web.HTTPRequestTimeout(text=f"the body did not come within {BODY_S:g} s") from error
-    except (web.RequestPayloadError, ConnectionError) as error:
-        raise web.HTTPBadRequest(text="the body is not what its headers say, or has broken off") from error
-
-
-async def _large(request: web.Request, largest: int) -> bytes:
-    """HTTPRequestEntityTooLarge as soon as it is."""
-    body = bytearray()
-    async for piece in request.content.iter_any():
-        body += piece
-        if len(body) > largest:
-            raise web.HTTPRequestEntityTooLarge(max_size=largest, actual_size=len(body))
-    return bytes(body)
 
 
 def _route(request: web.Request) -> tuple[str, str]:

@@ -14,6 +14,8 @@ OPEN: web.AppKey[frozenset[tuple[str, str]]] = web.AppKey(
     "open", frozenset
 )  # may be read without a credential
 LARGEST: web.AppKey[Mapping[tuple[str, str], int]] = web.AppKey("largest", Mapping)
+MEDIA: web.AppKey[Mapping[tuple[str, str], str]] = web.AppKey("media", Mapping)
+SIGNED: web.AppKey[frozenset[tuple[str, str]]] = web.AppKey("signed", frozenset)
 BODY: web.RequestKey[bytes] = web.RequestKey("body", bytes)  # of a route that takes a larger one
 PERSON: web.RequestKey[Person] = web.RequestKey("person", Person)
 JUDGED: web.RequestKey[bool] = web.RequestKey(
@@ -34,6 +36,10 @@ class Route:
     open: bool = False
     # Bytes of a body; 0: as the server takes it (brain/console/server.py)
     largest: int = 0
+    # The type of a body that is posted
+    media: str = "application/json"
+    # Does the handler itself verify who has sent it, and hold back the answers to others?
+    signed: bool = False
 
 
 def get(path: str, handler: Handler, *, named: bool = False) -> Route:
@@ -46,15 +52,22 @@ def add(app: web.Application, routes: Iterable[Route]) -> None:
     least: dict[tuple[str, str], Role | None] = {}
     readable: set[tuple[str, str]] = set()
     largest: dict[tuple[str, str], int] = {}
+    media: dict[tuple[str, str], str] = {}
+    signed: set[tuple[str, str]] = set()
     for route in routes:
         resource = app.router.add_route(route.method, route.path, route.handler).resource
         key = (route.method, resource.canonical if resource else route.path)
         least[key] = route.least
         largest[key] = route.largest
+        media[key] = route.media
+        if route.signed:
+            signed.add(key)
         if route.open:
             readable.add(key)
     app[LEAST] = least
     app[LARGEST] = largest
+    app[MEDIA] = media
+    app[SIGNED] = frozenset(signed)
     app[OPEN] = frozenset(readable)
 
 

@@ -17,6 +17,7 @@ UFM_UNHEALTHY = "ufm.port_unhealthy"
 UFM_HOT = "ufm.module_hot"
 UFM_SM_CHANGED = "ufm.sm_changed"
 UFM_SWITCH_DOWN = "ufm.switch_down"
+ALERT_FIRING = "alert.firing"
 
 _EVENT = (
     Field(name="event", type="text", summary="UFM's number of the event's type"),
@@ -190,6 +191,28 @@ KINDS: dict[str, Kind] = {
             summary="UFM lost a switch. About the fabric, no node.",
             fields=(Field(name="switch", type="text", summary="UFM's name of the switch"), *_EVENT),
             example={"switch": "0002c903007b78b0", "event": "907", "name": "Switch is Down", "text": ""},
+        ),
+        Kind(
+            name=ALERT_FIRING,
+            component="node",
+            severity=Severity.WARNING,
+            source="Alertmanager",
+            summary="An alert of the site's Alertmanager about a node; severity info when it is over. Told again hourly at most.",
+            fields=(
+                Field(name="alert", type="text", summary="its name (the label alertname)"),
+                Field(name="firing", type="bool", summary="false: it is over"),
+                Field(name="level", type="text", summary="its label severity; empty: it has none"),
+                Field(name="labels", type="text", summary="all labels: name=value, sorted, by commas apart"),
+                Field(name="text", type="text", summary="its annotation summary, or else description"),
+            ),
+            example={
+                "alert": "NodeFilesystemAlmostFull",
+                "firing": True,
+                "level": "critical",
+                "labels": "alertname=NodeFilesystemAlmostFull, instance=n1:9100, severity=critical",
+                "text": "2 % is left on /scratch",
+            },
+            no_rule="what a site's alerts mean is the site's to say: docs/examples/rules/alertmanager.yaml",
         ),
     )
 }

@@ -46,7 +46,8 @@ async def receiving(judge: Judge) -> AsyncIterator[Receiver]:
     """The receiver on a free loopback port, for every path."""
     it = Receiver(judge)
     app = web.Application(client_max_size=2**22)
-    app.router.add_post("/{path:.*}", it.take)
+    for method in ("GET", "POST", "PATCH"):
+        app.router.add_route(method, "/{path:.*}", it.take)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

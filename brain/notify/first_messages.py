@@ -1,0 +1,43 @@
+"""The first message of each open alert in a chat, kept over a restart: later pages refer to it."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+from urllib.parse import quote
+
+from agent.shared import files
+from brain.notify.message import PageMessage
+
+_MOST = 10_000  # alerts
+
+
+class FirstMessages:
+    """Deduplication key -> the platform's id of its first message."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+        self._file: Path | None = None
+
+    def remember_in(self, folder: Path, kind: str, name: str) -> None:
+        """Keeps them in a file of the channel, and reads what is there; a damaged file is none."""
+        self._file = folder / f"{kind}-{quote(name, safe='')}.json"
+        found = files.read_json(self._file)
+        for key, id_ in found.items() if isinstance(found, dict) else ():
+            if isinstance(id_, str):
+                self._ids[key] = id_
+
+    def of(self, message: PageMessage) -> str:
+        """Returns its id; empty: this is the first."""
+        return self._ids.get(message.dedup_key, "")
+
+    async def keep(self, message: PageMessage, id_: str) -> None:
+        """Keeps it until the alert is over."""
+        self._ids.pop(message.dedup_key, None)
+        if message.what != "resolve" and id_:
+            self._ids[message.dedup_key] = id_
+            while len(self._ids) > _MOST:
+                del self._ids[next(iter(self._ids))]
+        if self._file is not None:
+            # On a full disk the next page after a restart begins anew.
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(files.write_json, self._file, dict(self._ids))
