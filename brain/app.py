@@ -1,6 +1,7 @@
 """The brain: everything is wired in one straight line, and undone in reverse.
 
-Each part is built from the parts above it. What a part reports goes onto the log, and comes back from there.
+Each part is built from the parts above it. What a part reports goes onto the log, and comes back from there. It is as long as
+a brain has parts: cut in two, nobody would see any more what is built from what, and what ends first.
 """
 
 import asyncio

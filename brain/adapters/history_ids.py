@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from brain.adapters.history_past import SAID
+from brain.adapters.history_reads import HistoryReads
 from brain.core.state import Incident
 
 _MOST = 1000
@@ -42,13 +43,8 @@ def forget(db: sqlite3.Connection, gone: Sequence[tuple[str]]) -> None:
     )
 
 
-class IdQueries:
-    """The questions, over the connection of HistoryQueries."""
-
-    _db: sqlite3.Connection
-
-    def _notes(self, tail: str, args: tuple[Any, ...]) -> list[dict[str, Any]]:
-        raise NotImplementedError
+class IdQueries(HistoryReads):
+    """The questions."""
 
     def one_note(self, id_: str) -> dict[str, Any] | None:
         """Returns one note."""

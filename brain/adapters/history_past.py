@@ -1,13 +1,13 @@
 """What the read model is asked about past times."""
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
 from brain import renamed
 from brain.adapters import parts
+from brain.adapters.history_reads import HistoryReads
 
 # When an incident was over, from its body: as the index of the read model has it, word for word.
 CLOSED_AT = "json_extract(CAST(body AS TEXT), '$.closed_at')"
@@ -22,16 +22,8 @@ SAID = "(kind GLOB 'operator.*' OR kind = 'hold.ended')"
 _MOST_SAID = 10_000  # of them are looked at, the newest
 
 
-class PastQueries:
-    """The questions, over the connection of HistoryQueries."""
-
-    _db: sqlite3.Connection
-
-    def _each(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        raise NotImplementedError
-
-    def _notes(self, tail: str, args: tuple[Any, ...]) -> list[dict[str, Any]]:
-        raise NotImplementedError
+class PastQueries(HistoryReads):
+    """The questions."""
 
     def oldest(self) -> float | None:
         """Returns the time of the oldest note, in seconds since 1970; None: there is none."""

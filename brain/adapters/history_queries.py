@@ -1,7 +1,7 @@
 """What the read model is asked: notes, incidents and runs, as the engine's fields."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
@@ -9,6 +9,7 @@ import orjson
 from brain import renamed
 from brain.adapters.history_ids import IdQueries
 from brain.adapters.history_past import OF_INCIDENT, PastQueries
+from brain.adapters.history_reads import NOTE
 from brain.core.state import IncidentState
 
 OVER = (IncidentState.CLOSED.value, IncidentState.EXPLAINED.value)
@@ -21,7 +22,6 @@ SELECT opened_at, id, body FROM (
 ) ORDER BY nth > ?, opened_at DESC, id LIMIT ?
 """  # noqa: S608 - constants
 _PAST = f"SELECT opened_at, id, body FROM incidents WHERE state IN {OVER} ORDER BY opened_at DESC, id LIMIT ?"  # noqa: S608 - constants
-NOTE = ("id", "seq", "at", "kind", "text", "incident", "run", "scope", "caused_by", "data")
 MOST_AT_ONCE = 10_000  # notes that one input causes
 _BEGINS = "id >= ? AND id < ?"  # by the index: a search by substr() reads every incident
 _LAST = "\U0010ffff"  # behind whatever an id may go on with
@@ -74,8 +74,7 @@ class HistoryQueries(PastQueries, IdQueries):
 
     def __init__(self, db: sqlite3.Connection, pause: Callable[[], None]) -> None:
         """`pause` is called between rows."""
-        self._db = db
-        self._pause = pause
+        super().__init__(db, pause)
         self.damage = ""  # what a question has met; the writer sets the file aside (brain/leader/history.py)
 
     def incidents(self, *, open_only: bool, limit: int = 1000) -> list[dict[str, Any]]:
@@ -302,14 +301,3 @@ class HistoryQueries(PastQueries, IdQueries):
     def close(self) -> None:
         """Closes the connection."""
         self._db.close()
-
-    def _notes(self, tail: str, args: tuple[Any, ...]) -> list[dict[str, Any]]:
-        rows = self._db.execute(f"SELECT {', '.join(NOTE)} FROM notes {tail}", args)  # noqa: S608 - constants
-        return [
-            dict(zip(NOTE, row, strict=True)) | {"data": orjson.loads(row[-1])} for row in self._each(rows)
-        ]
-
-    def _each(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        for row in rows:
-            yield row
-            self._pause()

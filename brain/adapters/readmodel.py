@@ -17,7 +17,8 @@ from agent.contract.messages import Event
 from brain.adapters import history_ids, parts
 from brain.adapters.files import move_away
 from brain.adapters.history_past import CLOSED_AT, NODE, SAID
-from brain.adapters.history_queries import NOTE, OVER, HistoryQueries, is_damage
+from brain.adapters.history_queries import OVER, HistoryQueries, is_damage
+from brain.adapters.history_reads import NOTE
 from brain.core.effects import Note
 from brain.core.state import Incident, IncidentState, Run
 

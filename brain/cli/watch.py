@@ -72,7 +72,7 @@ def _lines(client: Client, last: int, plain: bool) -> None:
         if not told:
             click.echo(f"{why}: goes on when it answers again", err=True)
             told = True
-        time.sleep(RECONNECT_S)
+        time.sleep(RECONNECT_S)  # a brain that starts is not asked without end
 
 
 def _screen(client: Client, last: int) -> None:

@@ -1,8 +1,7 @@
 """What chats and pagers sign, as their documentation has it: what is theirs is taken; each once, and only now."""
 
 import base64
-import struct
-from hashlib import sha1, sha256
+from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
@@ -11,8 +10,7 @@ import pytest
 from cryptography.hazmat.primitives import padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from agent.contract.errors import ConfigError
-from brain.console.chat import dingtalk, feishu, pagerduty, slack, wecom
+from brain.console.chat import dingtalk, feishu, slack
 from brain.console.chat.once import Once, seconds
 from brain.console.chat.refused import Forged, Odd
 
@@ -26,11 +24,6 @@ SLACK_BODY = (
 )
 SLACK_SIGNATURE = "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"
 FEISHU = feishu.FeishuKeys(encrypt="test key", token="verify me")
-WECOM = wecom.WeComKeys(
-    token="QDG6eK",
-    aes=wecom.aes_key("jWmYm7qr5nMoAUwZRjGtBxmz3KA1tkAj3ykkR6q2B2C", "here"),
-    corp="wx5823bf96d3bd56c7",
-)
 
 
 def slack_headers(body: bytes, stamp: str = "1531420618") -> dict[str, str]:
@@ -194,10 +187,6 @@ def test_headers_that_are_no_text_are_forged() -> None:
     body = feishu_encrypted(CARD)
     with pytest.raises(Forged):
         feishu.opened(FEISHU, feishu_headers(body) | {"X-Lark-Request-Nonce": "\udc80"}, body, Once(300), NOW)
-    with pytest.raises(Forged):
-        wecom.opened(WECOM, wecom_query("AAAA") | {"nonce": "\udc80"}, "AAAA", Once(300), NOW)
-    with pytest.raises(Forged):
-        wecom.opened(WECOM, wecom_query("AAAA"), "\udc80", Once(300), NOW)
 
 
 def test_feishu_verifies_an_address() -> None:
@@ -242,166 +231,6 @@ def test_a_line_to_a_robot_of_dingtalk_counts_once() -> None:
     for odd in (b"", b"[]", b"{}", body.replace(b"manager1", b""), body.replace(b'"text",', b'"audio",')):
         with pytest.raises(Odd):
             dingtalk.message(odd)
-
-
-def wecom_query(encrypted: str, stamp: str = str(int(NOW)), nonce: str = "263014780") -> dict[str, str]:
-    joined = "".join(sorted([WECOM.token, stamp, nonce, encrypted]))
-    return {"msg_signature": sha1(joined.encode()).hexdigest(), "timestamp": stamp, "nonce": nonce}  # noqa: S324 - WeCom's
-
-
-def test_wecom_opens_the_example_of_its_library() -> None:
-    """Token, EncodingAESKey, CorpID and echostr of the sample that Tencent publishes with its library."""
-    query = {
-        "msg_signature": "5c45ff5e21c57e6ad56bac8758b79b1d9ac89fd3",
-        "timestamp": "1409659589",
-        "nonce": "263014780",
-    }
-    echo = "P9nAzCzyDtyTWESHep1vC5X9xho/qYX3Zpb4yKa9SKld1DsH3Iyt3tP3zNdtp+4RPcs8TgAE7OaBO+FZXvnaqQ=="
-    assert wecom.opened(WECOM, query, echo, Once(wecom.WITHIN_S), 1_409_659_600.0) == b"1616140317555161061"
-
-
-TEXT = (
-    b"<xml><ToUserName><![CDATA[wx5823bf96d3bd56c7]]></ToUserName><FromUserName><![CDATA[ann.li]]></FromUserName>"
-    b"<CreateTime>1531420618</CreateTime><MsgType><![CDATA[text]]></MsgType><Content><![CDATA[ack inc-1]]></Content>"
-    b"<MsgId>4561255354251345929</MsgId><AgentID>218</AgentID></xml>"
-)
-
-
-def test_a_message_of_wecom_counts_once_and_only_for_us() -> None:
-    """Signed, encrypted, for our company; the answer opens with the same keys."""
-    once, encrypted = Once(wecom.WITHIN_S), wecom.encrypt(WECOM, TEXT)
-    elsewhere = wecom.encrypt(wecom.WeComKeys(token=WECOM.token, aes=WECOM.aes, corp="wx1"), TEXT)
-    for query, text, at in (
-        ({}, encrypted, NOW),
-        (wecom_query(encrypted) | {"msg_signature": "0" * 40}, encrypted, NOW),
-        (wecom_query(encrypted), encrypted, NOW + 301),
-        (wecom_query(encrypted), elsewhere, NOW),
-        (wecom_query(elsewhere), elsewhere, NOW),
-        (wecom_query("AAAA"), "AAAA", NOW),
-        (wecom_query("?"), "?", NOW),
-    ):
-        with pytest.raises(Forged):
-            wecom.opened(WECOM, query, text, once, at)
-    said = wecom.message(wecom.opened(WECOM, wecom_query(encrypted), encrypted, once, NOW))
-    assert (said.sender, said.id, said.text) == ("ann.li", "wecom:4561255354251345929", "ack inc-1")
-    with pytest.raises(Forged, match="before"):
-        wecom.opened(WECOM, wecom_query(encrypted), encrypted, once, NOW)
-    answer = wecom.answer(WECOM, said, "a < b & c", NOW)
-    back = wecom.encrypted_part(answer)
-    signature = answer.decode().partition("<MsgSignature>")[2].partition("<")[0]
-    nonce = answer.decode().partition("<Nonce>")[2].partition("<")[0]
-    query = {"msg_signature": signature, "timestamp": str(int(NOW)), "nonce": nonce}
-    opened = wecom.opened(WECOM, query, back, once, NOW)
-    assert b"<Content>a &lt; b &amp; c</Content>" in opened
-
-
-def test_a_length_that_leads_beyond_the_message_is_forged() -> None:
-    """The length within the text is WeCom's; a wrong one reads nothing behind it."""
-    plain = b"r" * 16 + struct.pack("!I", 2**31) + b"<xml/>" + WECOM.corp.encode()
-    pad = padding.PKCS7(256).padder()
-    box = Cipher(algorithms.AES256(WECOM.aes), modes.CBC(WECOM.aes[:16])).encryptor()
-    text = base64.b64encode(box.update(pad.update(plain) + pad.finalize()) + box.finalize()).decode()
-    with pytest.raises(Forged):
-        wecom.opened(WECOM, wecom_query(text), text, Once(wecom.WITHIN_S), NOW)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"<xml>",
-        b"\xff",
-        b'<!DOCTYPE x [<!ENTITY a "b">]><xml><Encrypt>&a;</Encrypt></xml>',
-        b"<!doctype x><xml><Encrypt>a</Encrypt></xml>",
-        "<!DOCTYPE x><xml><Encrypt>a</Encrypt></xml>".encode("utf-16"),
-        b"<a>" * 37_000 + b"</a>" * 37_000,
-        b"<x>" + b"<Encrypt/>" * 25_000,
-        b"<xml><Other>a</Other></xml>",
-    ],
-)
-def test_xml_that_is_not_wecoms_is_refused(body: bytes) -> None:
-    """No document types: there is nothing to expand, and nothing to fetch."""
-    with pytest.raises(Forged):
-        wecom.encrypted_part(body)
-
-
-def test_a_button_of_wecom_is_read() -> None:
-    """The key of the button is what its card carried."""
-    event = TEXT.replace(b"[text]", b"[event]").replace(
-        b"<MsgId>", b"<Event>template_card_event</Event><EventKey>{}</EventKey><TaskId>t1</TaskId><MsgId>"
-    )
-    said = wecom.message(event)
-    assert (said.sender, said.id, said.button) == ("ann.li", "wecom:ann.li:1531420618:t1", "{}")
-    with pytest.raises(Odd):
-        wecom.message(event.replace(b"template_card_event", b"LOCATION"))
-
-
-def test_an_aes_key_of_wecom_has_43_letters() -> None:
-    """A wrong one is told at the start, with the key of the configuration."""
-    for wrong in ("", "short", "é" * 43, "A" * 44):
-        with pytest.raises(ConfigError, match=r"chat\.wecom"):
-            wecom.aes_key(wrong, "chat.wecom.aes_key_file")
-
-
-def pagerduty_event(**more: Any) -> bytes:
-    event: dict[str, Any] = {
-        "id": "5ac64822-4adc-4fda-ade0-410becf0de4f",
-        "event_type": "incident.acknowledged",
-        "resource_type": "incident",
-        "occurred_at": "2018-07-12T18:36:58.000Z",
-        "agent": {"id": "PXPGF42", "type": "user_reference", "summary": "Earline Greenholt"},
-        "data": {"id": "PGR0VU2", "type": "incident", "incident_key": "inc-abc"},
-    }
-    return orjson.dumps({"event": event | more})
-
-
-def test_pagerduty_signs_with_one_of_several_secrets() -> None:
-    """While a secret is exchanged there are two signatures."""
-    body = pagerduty_event()
-    good = pagerduty.sign(b"s", body)
-    pagerduty.verify(b"s", {"X-PagerDuty-Signature": f"{pagerduty.sign(b'old', body)},{good}"}, body)
-    for shown in (
-        "",
-        "v1=",
-        good.removeprefix("v1="),
-        good.replace("v1", "v0"),
-        pagerduty.sign(b"old", body),
-        "\udc80",
-    ):
-        with pytest.raises(Forged):
-            pagerduty.verify(b"s", {"X-PagerDuty-Signature": shown}, body)
-    with pytest.raises(Forged):
-        pagerduty.verify(b"s", {"X-PagerDuty-Signature": good}, body + b" ")
-
-
-def test_what_pagerduty_tells_is_an_acknowledgement_or_a_note() -> None:
-    """Never the end of an incident; nothing by what is no person, or about what is not ours."""
-    one = pagerduty.event(pagerduty_event())
-    assert (one.sender, one.at) == ("PXPGF42", NOW)
-    assert pagerduty.wanted(one) == ("ack", {"id": "inc-abc"})
-    resolved = pagerduty.wanted(pagerduty.event(pagerduty_event(event_type="incident.resolved")))
-    assert resolved is not None
-    assert (resolved[0], resolved[1]["id"]) == ("note", "inc-abc")
-    group = {"incident_key": "grp-1"}
-    assert pagerduty.wanted(pagerduty.event(pagerduty_event(data=group))) == ("ack", {"id": "grp-1"})
-    for nothing in (
-        {"agent": None},
-        {"agent": {"id": "PS", "type": "service_reference"}},
-        {"data": {"incident_key": "another"}},
-        {"data": {"incident_key": None}},
-        {"event_type": "incident.triggered"},
-        {"event_type": "incident.resolved", "data": group},
-    ):
-        assert pagerduty.wanted(pagerduty.event(pagerduty_event(**nothing))) is None
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{}", b'{"event": []}', pagerduty_event(data=[]), pagerduty_event(id="")]
-)
-def test_what_is_no_event_of_pagerduty_is_odd(body: bytes) -> None:
-    """Signed, and not of the documented form."""
-    with pytest.raises(Odd):
-        pagerduty.event(body)
 
 
 def test_what_was_here_is_remembered_as_long_as_it_could_come_again() -> None:
