@@ -18,12 +18,13 @@ from typing import Annotated, Any, ClassVar
 import orjson
 from pydantic import Field
 
-from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
+from agent.contract.errors import ActionError, ConfigError, Refused
 from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.chat_words import Button, label
 from brain.notify import http
+from brain.notify.app_answers import AppToken, Codes
 from brain.notify.first_messages import FirstMessages
 from brain.notify.message import Language, PageMessage, unaddressed
 from brain.options import options
@@ -32,10 +33,14 @@ _log = logging.getLogger(__name__)
 URL = "https://open.feishu.cn"
 MAX_TEXT = 6000  # characters of a card: 30 KB, where one of Chinese takes three bytes
 MAX_TITLE, MAX_LABEL = 150, 75
-EARLY_S = 300.0  # a token is asked for anew so long before its end
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_LATER = (99991400, 11232, 230020)  # the app, or the chat, is asked too often
-_NO_TOKEN = (99991661, 99991663, 99991664, 99991668)
+_CODES = Codes(
+    platform="feishu",
+    code="code",
+    text="msg",
+    no_token=(99991661, 99991663, 99991664, 99991668),
+    later=(99991400, 11232, 230020),  # the app, or the chat, is asked too often
+)
 _COLOURS = {"P0": "red", "P1": "red", "P2": "orange", "P3": "blue"}
 _TYPES = {"approve": "primary", "deny": "danger"}  # these are asked about once more
 
@@ -71,10 +76,9 @@ class Feishu:
         self._name = name
         self._secret = secret_
         self._want = want
-        self._clock = clock
         self._http = http.Poster(want.url.rstrip("/"), timeout_s=want.timeout_s)
         self._first = FirstMessages()
-        self._token, self._until = "", 0.0
+        self._token = AppToken(self._new_token, clock)
 
     @property
     def name(self) -> str:
@@ -125,37 +129,21 @@ class Feishu:
             _log.warning("%s: the card of %s is not up to date: %s", self._name, message.dedup_key, error)
 
     async def _call(self, path: str, body: dict[str, Any], method: str = "POST") -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {await self._tenant_token()}"}
+        headers = {"Authorization": f"Bearer {await self._token.get()}"}
         answer = await self._post(f"/open-apis/im/v1/messages{path}", body, headers, method)
         data = answer.get("data")
         return data if isinstance(data, dict) else {}
 
-    async def _tenant_token(self) -> str:
-        if not self._token or self._clock() >= self._until:
-            asked = {"app_id": self._want.app_id, "app_secret": self._secret}
-            answer = await self._post("/open-apis/auth/v3/tenant_access_token/internal", asked, {}, "POST")
-            lasts = answer.get("expire")
-            self._token = str(answer.get("tenant_access_token", ""))
-            self._until = self._clock() + (lasts if isinstance(lasts, int | float) else 0) - EARLY_S
-        return self._token
+    async def _new_token(self) -> tuple[str, Any]:
+        asked = {"app_id": self._want.app_id, "app_secret": self._secret}
+        answer = await self._post("/open-apis/auth/v3/tenant_access_token/internal", asked, {}, "POST")
+        return str(answer.get("tenant_access_token", "")), answer.get("expire")
 
     async def _post(
         self, path: str, body: dict[str, Any], headers: Mapping[str, str], method: str
     ) -> dict[str, Any]:
-        """Refused, Unreachable: what Feishu says in `code`, whatever the status."""
         raw = await self._http.post(orjson.dumps(body), headers, path, method=method, quiet=(400, 401))
-        try:
-            answer: Any = orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
-            raise Unreachable(f"{self._http.host}: the answer is not JSON") from error
-        code = answer.get("code") if isinstance(answer, dict) else None
-        if code == 0:
-            return dict(answer)
-        says = f"feishu: {code}: {clip(str(answer.get('msg', '')) if isinstance(answer, dict) else '', 100)}"
-        if code in _NO_TOKEN:
-            self._token = ""
-            raise Unreachable(says)
-        raise Unreachable(says) if code in _LATER else Refused(says)
+        return _CODES.read(raw, self._http.host, self._token)
 
 
 def card(message: PageMessage, want: FeishuOptions) -> dict[str, Any]:

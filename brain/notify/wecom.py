@@ -19,12 +19,13 @@ from urllib.parse import quote
 import orjson
 from pydantic import Field
 
-from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
+from agent.contract.errors import ActionError, ConfigError
 from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.chat_words import label
 from brain.notify import http
+from brain.notify.app_answers import AppToken, Codes
 from brain.notify.first_messages import FirstMessages
 from brain.notify.message import Language, PageMessage, unaddressed
 from brain.options import options
@@ -33,9 +34,13 @@ _log = logging.getLogger(__name__)
 URL = "https://qyapi.weixin.qq.com"
 MAX_BYTES, MAX_BUTTONS, MAX_KEY = 2048, 6, 1024
 MAX_TITLE, MAX_SUB, MAX_LABEL = 36, 160, 32  # characters of a card: more is not shown
-EARLY_S = 300.0  # a token is asked for anew so long before its end
-_LATER = (-1, 45009, 45033)  # busy; asked too often; too many at once
-_NO_TOKEN = (40001, 40014, 42001)
+_CODES = Codes(
+    platform="wecom",
+    code="errcode",
+    text="errmsg",
+    no_token=(40001, 40014, 42001),
+    later=(-1, 45009, 45033),  # busy; asked too often; too many at once
+)
 _STYLES = {"approve": 1, "deny": 3}  # blue, red; 4: grey
 
 
@@ -74,10 +79,9 @@ class WeCom:
         self._name = name
         self._secret = secret_
         self._want = want
-        self._clock = clock
         self._http = http.Poster(want.url.rstrip("/"), timeout_s=want.timeout_s)
         self._cards = FirstMessages()  # the response_code of the newest card of each
-        self._token, self._until = "", 0.0
+        self._token = AppToken(self._new_token, clock)
 
     @property
     def name(self) -> str:
@@ -133,35 +137,17 @@ class WeCom:
         }
 
     async def _call(self, method: str, body: dict[str, Any]) -> dict[str, Any]:
-        token = await self._access_token()
+        token = await self._token.get()
         return await self._ask(f"/cgi-bin/{method}?access_token={quote(token)}", orjson.dumps(body), "POST")
 
-    async def _access_token(self) -> str:
-        if not self._token or self._clock() >= self._until:
-            query = f"corpid={quote(self._want.corp)}&corpsecret={quote(self._secret)}"
-            answer = await self._ask(f"/cgi-bin/gettoken?{query}", b"", "GET")
-            lasts = answer.get("expires_in")
-            self._token = str(answer.get("access_token", ""))
-            self._until = self._clock() + (lasts if isinstance(lasts, int | float) else 0) - EARLY_S
-        return self._token
+    async def _new_token(self) -> tuple[str, Any]:
+        query = f"corpid={quote(self._want.corp)}&corpsecret={quote(self._secret)}"
+        answer = await self._ask(f"/cgi-bin/gettoken?{query}", b"", "GET")
+        return str(answer.get("access_token", "")), answer.get("expires_in")
 
     async def _ask(self, path: str, body: bytes, method: str) -> dict[str, Any]:
-        """Refused, Unreachable: what WeCom says in `errcode`; its status is 200."""
-        raw = await self._http.post(body, {}, path, method=method)
-        try:
-            answer: Any = orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
-            raise Unreachable(f"{self._http.host}: the answer is not JSON") from error
-        code = answer.get("errcode") if isinstance(answer, dict) else None
-        if code == 0:
-            return dict(answer)
-        says = (
-            f"wecom: {code}: {clip(str(answer.get('errmsg', '')) if isinstance(answer, dict) else '', 100)}"
-        )
-        if code in _NO_TOKEN:
-            self._token = ""
-            raise Unreachable(says)
-        raise Unreachable(says) if code in _LATER else Refused(says)
+        raw = await self._http.post(body, {}, path, method=method)  # its status is 200 whatever happens
+        return _CODES.read(raw, self._http.host, self._token)
 
 
 def text_of(message: PageMessage, want: WeComOptions) -> str:

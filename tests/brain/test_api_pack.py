@@ -13,7 +13,7 @@ from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Mode, ModeSetting, Verify
 from brain.core.state import IncidentState, ModeOverride
 from tests import shipped
-from tests.brain.world import GPU, Story
+from tests.brain.world import GPU, Story, history_of
 
 EMPTY = Figures(rules={}, runbooks={})
 
@@ -34,11 +34,7 @@ def story() -> Story:
 @pytest.fixture
 def model(tmp_path: Path, story: Story) -> ReadModel:
     """Its history."""
-    made = ReadModel(tmp_path / "history")
-    made.begin("log-1")
-    notes = list(enumerate(story.time.notes, 1))
-    made.write(len(notes), notes, story.time.incidents.values(), story.time.runs.values())
-    return made
+    return history_of(story, tmp_path / "history")
 
 
 def test_figures_are_those_of_the_story(story: Story, model: ReadModel) -> None:

@@ -16,7 +16,7 @@ from brain.console.reports import reckon, show
 from brain.console.reports.reckon import Reckoned
 from brain.core.pack.spec import Rung
 from brain.core.state import IncidentState
-from tests.brain.world import GPU, Story, pack
+from tests.brain.world import GPU, Story, history_of, pack
 
 SPANS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200)).map(lambda two: (min(two), max(two))))
 
@@ -59,11 +59,7 @@ def story() -> Story:
 @pytest.fixture
 def model(tmp_path: Path, story: Story) -> ReadModel:
     """Its history."""
-    made = ReadModel(tmp_path / "history")
-    made.begin("log-1")
-    notes = list(enumerate(story.time.notes, 1))
-    made.write(len(notes), notes, story.time.incidents.values(), story.time.runs.values())
-    return made
+    return history_of(story, tmp_path / "history")
 
 
 def test_the_times_of_a_story(story: Story, model: ReadModel) -> None:

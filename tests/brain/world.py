@@ -1,10 +1,12 @@
 """A small pack, and a simulated world for stories about the engine."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Self
 
 from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity
+from brain.adapters.readmodel import ReadModel
 from brain.core.effects import AskLook, Effect, Perform, SendPage
 from brain.core.engine import Engine
 from brain.core.inputs import (
@@ -277,3 +279,12 @@ class Story:
     def actions(self) -> list[tuple[str, str]]:
         """(node, action) of each step performed, in order."""
         return [(perform.step.node, perform.step.action) for perform in self.performed]
+
+
+def history_of(story: Story, file: Path) -> ReadModel:
+    """The history that a brain would have of a story."""
+    made = ReadModel(file)
+    made.begin("log-1")
+    notes = list(enumerate(story.time.notes, 1))
+    made.write(len(notes), notes, story.time.incidents.values(), story.time.runs.values())
+    return made
