@@ -111,6 +111,6 @@ def _covers(pattern: str, scope: str, places: Mapping[str, Place]) -> bool:
         return pattern in ("*", EVERYTHING)
     node = node_of(scope) if scope != CELL else ""
     place = places.get(node)
-    above = [f"{kind}/{name}" for kind in WIDE if place and (name := getattr(place, kind))]
+    above = [f"{kind}/{name}" for kind in WIDE if place for name in place.names(kind)]
     names = [scope, *([f"node/{node}"] if node else []), *above]
     return any(_fits(pattern, name) for name in names)

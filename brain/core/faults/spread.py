@@ -27,11 +27,11 @@ GROWS_S = 300.0  # a spread that few nodes show is not over while the newest of 
 def watchers(ctx: Context, name: str, scope: str) -> list[tuple[Symptom, str, str]]:
     """The `spread` symptoms that count the nodes with this symptom: (spread, its place, the node)."""
     node = node_of(scope)
-    places = [
-        (symptom, ctx.compiled.topology.at(node, component_of(scope), symptom.scope), node)
+    return [
+        (symptom, place, node)
         for symptom in (ctx.compiled.spreads.get(name, ()) if node else ())
+        for place in ctx.compiled.topology.all_at(node, component_of(scope), symptom.scope)
     ]
-    return [each for each in places if each[1]]
 
 
 def shows(ctx: Context, name: str, node: str, symptom: Symptom, scope: str) -> bool:
@@ -41,7 +41,8 @@ def shows(ctx: Context, name: str, node: str, symptom: Symptom, scope: str) -> b
         other, place = ids.split(key)
         if other == name and node_of(place) == node:
             here.append(place)
-    return any(ctx.compiled.topology.at(node, component_of(place), symptom.scope) == scope for place in here)
+    all_at = ctx.compiled.topology.all_at
+    return any(scope in all_at(node, component_of(place), symptom.scope) for place in here)
 
 
 def _needed(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
@@ -68,12 +69,12 @@ def _of_the_whole(ctx: Context, symptom: Symptom) -> bool:
 
 def _in_one_place(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """Whether all nodes that show it are in one narrower place where a rule counts them too: a leaf switch says more."""
-    at = ctx.compiled.topology.at
+    all_at = ctx.compiled.topology.all_at
     return any(
-        (first := at(next(iter(wide.members), ""), NODE, other.scope))
-        and all(at(node, NODE, other.scope) == first for node in wide.members)
+        all(place in all_at(node, NODE, other.scope) for node in wide.members)
         for other in ctx.compiled.spreads.get(symptom.of, ())
         if other.scope != symptom.scope
+        for place in all_at(next(iter(wide.members), ""), NODE, other.scope)
     )
 
 
@@ -227,8 +228,8 @@ def forget_moved(ctx: Context) -> None:
         name, place = ids.split(key)
         symptom = ctx.compiled.symptoms.get(name)
         for node in list(begun):
-            now = ctx.compiled.topology.at(node, NODE, symptom.scope) if symptom is not None else ""
-            if now and now != place:
+            now = ctx.compiled.topology.all_at(node, NODE, symptom.scope) if symptom is not None else ()
+            if now and place not in now:
                 del begun[node]
         if not begun:
             del ctx.state.recovered[key]

@@ -16,7 +16,7 @@ from brain.core.healing import approvals, drains, looks, plans, unheard
 from brain.core.healing.limits import SCHEDULE, answers, breaker, offender, related, tries
 from brain.core.healing.verdicts import Case, Decision, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
-from brain.core.pack.topology import WIDE, node_of, type_of
+from brain.core.pack.topology import node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
 from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
@@ -28,7 +28,7 @@ LONG_WAIT_S = 900.0
 BOOT_JITTER_S = 1.0
 # A change that only people can make wakes the run; the gate is asked again after this time all the same.
 AGAIN_S = 600.0
-_COUNTED = [kind for kind in WIDE if kind != "fabric"]  # places with a budget of their own
+_COUNTED = ("chassis", "leaf", "rack", "pod")  # places with a budget of their own (law 1)
 _STRICTEST_FIRST = (Mode.OBSERVE, Mode.APPROVE, Mode.AUTO)
 GO = Verdict(answer=Decision.GO, gate="", reason="no gate objects")
 

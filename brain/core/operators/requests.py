@@ -153,13 +153,15 @@ def _may_act(ctx: Context, runbook: Runbook, scope: str) -> bool:
     if own or not acts(own):
         return acts(own)
     here = [node.name for node in ctx.state.nodes.values() if node.alive]
-    return any(ctx.compiled.topology.at(node, "node", runbook.scope) == scope and acts(node) for node in here)
+    return any(
+        scope in ctx.compiled.topology.all_at(node, "node", runbook.scope) and acts(node) for node in here
+    )
 
 
 def _scopes(ctx: Context, kind: str, *, alive: bool = False) -> set[str]:
     """What a runbook of scope `kind` can be started on: the known nodes (`alive`: the reachable ones), or their fabrics."""
     nodes = [node.name for node in ctx.state.nodes.values() if node.alive or not alive]
-    return {scope for node in nodes if (scope := ctx.compiled.topology.at(node, "node", kind))}
+    return {scope for node in nodes for scope in ctx.compiled.topology.all_at(node, "node", kind)}
 
 
 def _name(scope: str) -> str:

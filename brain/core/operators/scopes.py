@@ -25,7 +25,7 @@ def mistake(scope: str, nodes: Collection[str], places: Mapping[str, Place]) -> 
         forms = "node/NODE, gpu/NODE/PCI-ADDRESS, leaf/NAME"
         return f"no scope {scope!r}: want {ALL} or TYPE/NAME, such as {forms} (types: {', '.join(SCOPES)})"
     if kind in WIDE:
-        known = sorted({getattr(place, kind) for place in (*places.values(), Place())} - {""})
+        known = sorted({name for place in (*places.values(), Place()) for name in place.names(kind)})
         return "" if name in known else f"no {kind} {name!r}{have(name, known)}"
     node = node_of(scope)
     if node not in known:

@@ -103,9 +103,7 @@ def _spread(symptom: Symptom, path: _Path, known: Mapping[str, Symptom]) -> Iter
     elif counted.scope in (*WIDE, CELL):
         yield Finding(path=(*path, "of"), text=f"{symptom.of} is not a symptom of nodes or their parts")
     if symptom.scope not in (*WIDE, CELL):
-        yield Finding(
-            path=(*path, "scope"), text="a spread is counted at chassis, leaf, rack, pod, fabric or cell"
-        )
+        yield Finding(path=(*path, "scope"), text=f"a spread is counted at {', '.join(WIDE)} or {CELL}")
     if symptom.on:
         yield Finding(path=(*path, "on"), text="a spread has no facts of its own, it counts those of `of`")
     if not 0 <= symptom.share <= 1:

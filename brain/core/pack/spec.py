@@ -477,15 +477,41 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a node is: names of its leaf switch, rack, pod and fabric. Empty: not known."""
+    """Where a node is: the name of its place of each kind. Empty: not known."""
 
     # several nodes that share power supplies or a backplane; empty: the node has its own
     chassis: str = ""
+    # NVLink domain: nodes whose GPUs one set of NVLink switches connects
+    nvlink: str = ""
+    # leaf switch; the first one of a node with several (`also`, `rails`)
     leaf: str = ""
     rack: str = ""
+    # feed, PDU or busbar
+    power: str = ""
+    # cooling loop or the unit that feeds it
+    cooling: str = ""
+    # file server that the node's jobs and images come from
+    storage: str = ""
+    row: str = ""
     pod: str = ""
+    room: str = ""
     fabric: str = "default"
+    # further places, as scopes: `power/feed-b` of a node with two feeds
+    also: tuple[str, ...] = ()
+    # device of the node -> the leaf switch that it is connected to, where each rail has its own
+    rails: Mapping[str, str] = field(default_factory=dict)
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """The names of its places of one kind, the first one first."""
+        first: str = getattr(self, kind)
+        if not first:
+            return ()
+        if not self.also and not self.rails:
+            return (first,)
+        further = [one.partition("/")[2] for one in self.also if one.partition("/")[0] == kind]
+        rails = self.rails.values() if kind == "leaf" else ()
+        return tuple(dict.fromkeys((first, *further, *rails)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

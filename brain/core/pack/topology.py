@@ -1,7 +1,8 @@
 """Scopes, and which contain which.
 
 A scope is a text: `<component type>/<node>/<name>` (`gpu/n1/0000:3b:00`, `disk/n1/nvme0`), `node/<node>`, `chassis/<name>`,
-`leaf/<name>`, `rack/<name>`, `pod/<name>`, `fabric/<name>`, or `cell`.
+`leaf/<name>`, or another place of a kind in `WIDE`, or `cell`. A node may stand in several places of one kind (two power feeds,
+a leaf switch for each rail); a device on a rail belongs to the leaf switch of that rail only.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,20 @@ from brain.core.pack.spec import Place
 
 SCOPES_KEPT = 16_384  # so many scopes are taken apart once only; the busy ones come again and again
 CELL = "cell"
-WIDE = ("chassis", "leaf", "rack", "pod", "fabric")  # between node and cell
+# The kinds of places between node and cell, the narrower ones first.
+WIDE = (
+    "chassis",
+    "nvlink",
+    "leaf",
+    "rack",
+    "power",
+    "cooling",
+    "storage",
+    "row",
+    "pod",
+    "room",
+    "fabric",
+)
 SCOPES = (
     "gpu",
     "nvswitch",
@@ -32,7 +46,13 @@ SCOPES = (
 
 
 def _above(place: Place) -> tuple[str, ...]:
-    return (*(f"{kind}/{name}" for kind in WIDE if (name := getattr(place, kind))), CELL)
+    return (*(f"{kind}/{name}" for kind in WIDE for name in place.names(kind)), CELL)
+
+
+def _rail(place: Place, component: str) -> str:
+    """The leaf switch that a device is connected to, where the topology says so: `mlx5_3` for the card and for its port."""
+    kind, _, name = component.partition("/")
+    return place.rails.get(name.rpartition(".")[0] if kind == "port" else name, "")
 
 
 _NOWHERE = Place()
@@ -81,10 +101,8 @@ class Topology:
         self._sizes: dict[str, int] = {}
         self._above: dict[str, tuple[str, ...]] = {}  # node with a place -> the scopes around it
         for place in places.values():
-            for kind in WIDE:
-                if name := getattr(place, kind):
-                    scope = f"{kind}/{name}"
-                    self._sizes[scope] = self._sizes.get(scope, 0) + 1
+            for scope in _above(place)[:-1]:
+                self._sizes[scope] = self._sizes.get(scope, 0) + 1
 
     def above(self, node: str) -> tuple[str, ...]:
         """The wider scopes that contain a node, narrowest first; the cell last."""
@@ -98,20 +116,36 @@ class Topology:
         return self._above[node]
 
     def at(self, node: str, component: str, wanted: str) -> str:
-        """The scope of type `wanted` that an event of this component belongs to; empty: there is none, or it is not known."""
+        """The scope of type `wanted` that an event of this component belongs to; empty: there is none, or it is not known.
+
+        Of several places of one kind the first: `all_at` has all.
+        """
         kind, _, name = component.partition("/")
         if wanted == "node":
             return f"node/{node}"
         if wanted == CELL:
             return CELL
         if wanted in WIDE:
-            place = getattr(self.places.get(node, _NOWHERE), wanted)
-            return f"{wanted}/{place}" if place else ""
+            place = self.places.get(node, _NOWHERE)
+            name = _rail(place, component) if wanted == "leaf" and place.rails else ""
+            name = name or getattr(place, wanted)
+            return f"{wanted}/{name}" if name else ""
         if wanted == kind:
             return f"{kind}/{node}/{_whole_name(kind, name)}"
         if wanted == "nic" and kind == "port":
             return f"nic/{node}/{name.rpartition('.')[0]}"
         return ""
+
+    def all_at(self, node: str, component: str, wanted: str) -> tuple[str, ...]:
+        """All scopes of type `wanted` that an event of this component belongs to: both power feeds of a node, the leaf
+        switches of all rails; of a device on a rail, that rail's alone.
+        """
+        if wanted in WIDE:
+            place = self.places.get(node, _NOWHERE)
+            if wanted != "leaf" or not place.rails or not _rail(place, component):
+                return tuple(f"{wanted}/{name}" for name in place.names(wanted))
+        scope = self.at(node, component, wanted)
+        return (scope,) if scope else ()
 
     def contains(self, outer: str, inner: str) -> bool:
         """Whether `inner` is the same scope as `outer` or within it."""
@@ -122,10 +156,16 @@ class Topology:
             return False
         kind = type_of(outer)
         if kind in WIDE:
-            return outer in self.above(node)
+            return outer in self.above(node) and not (kind == "leaf" and self._other_rail(outer, inner))
         if kind == "nic" and type_of(inner) == "port":
             return outer == f"nic/{node}/{inner.rpartition('/')[2].rpartition('.')[0]}"
         return outer == f"node/{node}"
+
+    def _other_rail(self, leaf: str, inner: str) -> bool:
+        """Whether a component is connected to another leaf switch of its node."""
+        place = self.places.get(node_of(inner), _NOWHERE)
+        own = _rail(place, component_of(inner)) if place.rails else ""
+        return bool(own) and leaf != f"leaf/{own}"
 
     def serves(self, outer: str, inner: str) -> bool:
         """Whether a fault of `outer` shows at `inner`: it contains it, or is an NVSwitch, which links all GPUs of its node."""
