@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick nightly lint hooks attacks bench compare chaos fuzz mutants stories docs screenshots site dashboards safety packages images dist bundle audit lock clean
+.PHONY: help setup up test quick nightly lint hooks attacks bench compare chaos fuzz mutants stories docs screenshots site dashboards safety judgement packages images dist bundle audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -84,6 +84,9 @@ dashboards: setup ## regenerates deploy/grafana (installs Grafana's builders)
 
 safety: setup    ## regenerates docs/safety.md: plays its situations (some seconds)
 	@$(BIN)/python -m tests.situations --write
+
+judgement: setup ## regenerates docs/judgement.md: plays the stories of tests/stories (a minute)
+	@$(BIN)/python -m tests.stories --write
 
 packages: setup  ## dist/: DEB and RPM of agent and brain (docs/install.md)
 	@deploy/release/packages.sh

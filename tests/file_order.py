@@ -20,6 +20,7 @@ WAITING = (
 COMPUTING = (
     *("agent/test_line_storms", "real/test_brain", "real/test_long_outage", "real/test_guest"),
     *("replay/", "brain/test_rulebook", "laws/test_planted", "situations/test_situations", "test_imports"),
+    "stories/test_stories",
 )
 FIRST = 3  # files that wait, at once in the beginning: one worker of four computes
 LATEST = 0.7  # the last long file begins when this share of the short ones is under way

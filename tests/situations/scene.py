@@ -6,7 +6,7 @@ a scheduler knows, and times in which no brain leads.
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -45,7 +45,7 @@ def shipped() -> Pack:
     return replace(pack, runbooks=tuple(replace(one, every_s=0) for one in pack.runbooks))
 
 
-def places(nodes: int) -> dict[str, Place]:
+def usual_places(nodes: int) -> dict[str, Place]:
     """32 nodes under a leaf, 16 in a rack, 64 in a pod."""
     return {
         f"n{n:03}": Place(leaf=f"leaf-{n // 32}", rack=f"rack-{n // 16}", pod=f"row-{n // 64}")
@@ -53,10 +53,12 @@ def places(nodes: int) -> dict[str, Place]:
     }
 
 
-def auto(nodes: int, *, inspect_s: float = 0.0, **settings: Any) -> Pack:
+def auto(
+    nodes: int, *, inspect_s: float = 0.0, places: Mapping[str, Place] | None = None, **settings: Any
+) -> Pack:
     """Everything in auto mode, on a site whose scheduler is asked for jobs; else the defaults.
 
-    `inspect_s`: nodes are inspected so often; 0: never.
+    `inspect_s`: nodes are inspected so often; 0: never. `places`: of the nodes; None: the usual ones.
     """
     settings = {"ask_jobs": True, "modes": (ModeSetting(mode=Mode.AUTO),), **settings}
     pack = shipped()
@@ -65,7 +67,9 @@ def auto(nodes: int, *, inspect_s: float = 0.0, **settings: Any) -> Pack:
             replace(one, every_s=inspect_s if one.name == "inspect-node" else 0.0) for one in pack.runbooks
         )
         pack = replace(pack, runbooks=tuple(runbooks), version=f"{pack.version}-{inspect_s}")
-    return replace(pack, settings=Settings(**settings), places=places(nodes))
+    return replace(
+        pack, settings=Settings(**settings), places=usual_places(nodes) if places is None else places
+    )
 
 
 @dataclass(slots=True, kw_only=True)

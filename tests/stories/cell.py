@@ -1,0 +1,45 @@
+"""The cell in which a story is played: a scene of tests/situations with places of its own, and facts that come late."""
+
+from dataclasses import replace
+
+from agent.contract.messages import UnsentEvent
+from brain.core.pack.spec import Mode, ModeSetting, Window
+from simulations.virtual_time import START
+from tests.situations.moves import Moves
+from tests.situations.outcome import Outcome
+from tests.situations.scene import Scene
+from tests.stories.names import places
+from tests.stories.spec import Tale
+from tests.stories.timeline import moves
+
+
+class Cell(Scene):
+    """A scene whose nodes stand where the story says."""
+
+    def __init__(self, tale: Tale) -> None:
+        windows = tuple(
+            Window(scope=one.scope, since=START + one.since, until=START + one.until, why=one.why)
+            for one in tale.maintenance
+        )
+        super().__init__(
+            tale.site.nodes,
+            places=places(tale.site),
+            modes=(ModeSetting(mode=Mode(tale.mode)),),
+            maintenance=windows,
+        )
+
+    def told_late(self, node: str, unsent: UnsentEvent, *, age_s: float, count: int) -> None:
+        """A fact arrives `age_s` after it occurred, for so many equal ones."""
+        now = self.start + self.at_s
+        self._send(node, replace(unsent, count=count), now - age_s, now)
+
+
+def play(tale: Tale) -> Outcome:
+    """Plays a story to its end."""
+    cell = Cell(tale)
+    told: Moves = tuple(move for line in tale.timeline for move in moves(line))
+    for move in sorted(told, key=lambda move: move.at_s):
+        cell.run(move.at_s)
+        move.do(cell)
+    cell.run(tale.until)
+    return Outcome(scene=cell)
