@@ -1,6 +1,7 @@
 """Command line: `python -m tests.stories` plays all stories, a file on each processor, and prints how each was judged.
 
-`--only WORDS`: those whose names or files have one of these words, with what is not as expected. `--write`: docs/judgement.md.
+`--only WORDS`: those whose names or files have one of these words, with what is not as expected. `--write`: docs/judgement.md,
+and takes what is right by now out of open.yaml.
 """
 
 import argparse
@@ -11,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from tests.stories import page
-from tests.stories.spec import files, load, still_open
+from tests.stories.spec import close, files, load, still_open
 from tests.stories.verdict import Judgement, judge, judged
 
 
@@ -40,6 +41,7 @@ def main() -> int:
         everything = [one for stories in played.values() for one in stories]
         print(page.line(everything))
         if given.write:
+            close([one.tale.name for one in everything if one.right])
             page.write(played)
     print(f"{time.perf_counter() - began:.1f} s")
     return 1 if wrong else 0

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from typing import Any
 
 from brain.core.pack.spec import Place
 from tests.stories.spec import Site
 
 KINDS = ("chassis", "nvlink", "leaf", "rack", "power", "cooling", "storage", "row", "pod", "room")
-KNOWN = {one.name for one in fields(Place)}  # kinds that the engine has
 _RANGE = re.compile(r"(\w+)\[(\d+)-(\d+)(?:/(\d+))?\]")
 
 
@@ -30,16 +29,24 @@ def nodes(pattern: str) -> tuple[str, ...]:
 def places(site: Site) -> Mapping[str, Place]:
     """Node -> its place."""
     names = [f"n{n:03}" for n in range(site.nodes)]
-    found: dict[str, dict[str, str]] = {name: {} for name in names}
+    within: dict[str, dict[str, list[str]]] = {name: {} for name in names}  # node -> kind -> names of places
     for kind in KINDS:
         given = getattr(site, kind)
-        if kind not in KNOWN:
-            continue
         if isinstance(given, int):
             for n, name in enumerate(names if given else ()):
-                found[name][kind] = f"{kind}-{n // given}"
+                within[name][kind] = [f"{kind}-{n // given}"]
         else:
             for place, pattern in given.items():
                 for name in nodes(pattern):
-                    found[name][kind] = place
-    return {name: Place(**where) for name, where in found.items()}
+                    within[name].setdefault(kind, []).append(place)
+    return {name: _place(site, where) for name, where in within.items()}
+
+
+def _place(site: Site, where: Mapping[str, list[str]]) -> Place:
+    """The first of each kind, and the others; with rails, each port has a leaf switch of its own."""
+    first: dict[str, Any] = {kind: named[0] for kind, named in where.items()}
+    also = tuple(f"{kind}/{name}" for kind, named in where.items() for name in named[1:])
+    rails = {f"mlx5_{rail}": f"{first['leaf']}-rail-{rail}" for rail in range(site.rails)}
+    if rails:
+        first["leaf"] = rails["mlx5_0"]
+    return Place(**first, also=also, rails=rails)

@@ -1,7 +1,7 @@
 """The keys of a story, and how the files are read. An unknown key is an error that names file, line and key."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -27,7 +27,7 @@ VERBS = (
 class Site:
     """The nodes, n000 and so on, and where they are. A number: so many neighbours share a place; 0: it is not known.
 
-    Names instead of a number: place -> its nodes, as in `n[000-031]`.
+    Names instead of a number: place -> its nodes, as in `n[000-031]`; a node may stand in several, as with two feeds.
     """
 
     nodes: int = 64
@@ -41,6 +41,8 @@ class Site:
     row: int | Mapping[str, str] = 0
     pod: int | Mapping[str, str] = 64
     room: int | Mapping[str, str] = 0
+    # so many ports of each node go to leaf switches of their own: `leaf-0-rail-3` of mlx5_3; 0: all to one
+    rails: int = 0
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 
@@ -163,12 +165,14 @@ class Expect:
     or_incidents: tuple[Sight, ...] = ()
     # incidents seen in all, at most; None: as many as are listed
     most: int | None = None
-    # nodes that may be disturbed; empty: none
+    # nodes that may be disturbed, and `fabric` for what is about no node; empty: none
     disturbed: str = ""
     # so many of them at most; None: all
     disturbed_most: int | None = None
     # node -> actions that must be among those done there
     done: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # actions that are done nowhere
+    never: tuple[str, ...] = ()
     # new pages and news at most; repeats until somebody acknowledges and resolutions do not count
     pages: int
     # words that stand in the text of some page
@@ -269,3 +273,10 @@ def still_open() -> Mapping[str, str]:
     """Stories that are not yet judged right -> why."""
     value = read(OPEN, OPEN.name).value
     return {str(name): str(why) for name, why in (value or {}).items()}
+
+
+def close(names: Collection[str]) -> None:
+    """Takes stories that are judged right out of `open.yaml`."""
+    lines = OPEN.read_text().splitlines(keepends=True)
+    OPEN.write_text("".join(line for line in lines if line.partition(":")[0] not in names))
+    still_open.cache_clear()
