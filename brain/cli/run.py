@@ -15,9 +15,9 @@ from agent.shared.inert_log import LogFormat
 from brain import app, config
 from brain.actions import BuildActions, build_real
 from brain.adapters import archive_store, files
+from brain.cli import as_start
 from brain.cli.as_owner import owner
 from brain.leader import executor
-from brain.notify import notifier
 
 
 @click.command()
@@ -39,7 +39,7 @@ def run(path: Path | None, data: Path | None, port: int | None, verbose: bool, c
     """The brain service. SIGTERM and Ctrl-C stop it cleanly, SIGHUP reads rules and runbooks again."""
     loaded = overridden(config.load(path), data, port)
     if check:
-        asyncio.run(_read(loaded))
+        asyncio.run(as_start.check(loaded))
         for text in _warnings(loaded):
             click.echo(f"warning: {text}", err=True)
         click.echo(f"cell {loaded.cell}: the brain can start with this configuration")
@@ -50,15 +50,6 @@ def run(path: Path | None, data: Path | None, port: int | None, verbose: bool, c
             "there, and locks that user out of its files. Run it as that user, e.g. `systemctl start gpuward`"
         )
     serve(loaded, verbose=verbose)
-
-
-async def _read(loaded: config.BrainConfig) -> None:
-    """Reads what a start reads: places of nodes and channels, too. ConfigError: the brain would not start."""
-    loaded.places()
-    if loaded.archive.on:
-        archive_store.require(loaded.archive)
-    channels = notifier.build(loaded.channels, loaded.groups, loaded.data_dir)
-    await channels.close()
 
 
 def _warnings(loaded: config.BrainConfig) -> Iterator[str]:
