@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from tests.stories import page
-from tests.stories.spec import close, files, load, still_open
+from tests.stories.load import close, files, load, still_open
 from tests.stories.verdict import Judgement, judge, judged
 
 

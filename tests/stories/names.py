@@ -7,6 +7,7 @@ from typing import Any
 from brain.core.pack.spec import Place
 from tests.stories.spec import Site
 
+FABRIC = "fabric"  # what a step of the brain disturbs that is about no node
 KINDS = ("chassis", "nvlink", "leaf", "rack", "power", "cooling", "storage", "row", "pod", "room")
 _RANGE = re.compile(r"(\w+)\[(\d+)-(\d+)(?:/(\d+))?\]")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from brain.core.pack.topology import type_of
-from tests.stories.spec import load, still_open
+from tests.stories.load import load, still_open
 from tests.stories.verdict import NOTHING, Judgement
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "judgement.md"

@@ -1,19 +1,12 @@
-"""The keys of a story, and how the files are read. An unknown key is an error that names file, line and key."""
+"""The keys of a story."""
 
-import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
 from agent.contract.messages import Scalar, Severity
-from brain.adapters.marked_yaml import Diagnostic, Document, read
 from simulations.faults import Fix
 
-FOLDER = Path(__file__).parent
-OPEN = FOLDER / "open.yaml"
 _STRICT: dict[str, Any] = {"extra": "forbid"}
 # Keys of a line that say what happens; a line has exactly one of them.
 VERBS = (
@@ -212,71 +205,3 @@ class Class:
     # name -> story
     stories: tuple[Tale, ...]
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
-
-
-_TALE = TypeAdapter(Tale)
-
-
-class StoryError(Exception):
-    """Files of stories are wrong: their author must mend them."""
-
-    def __init__(self, errors: list[Diagnostic]) -> None:
-        super().__init__("\n".join(map(str, errors)))
-
-
-def files() -> list[Path]:
-    """The files of stories."""
-    return [path for path in sorted(FOLDER.glob("*.yaml")) if path != OPEN]
-
-
-@functools.cache
-def load(path: Path) -> Class:
-    """Reads one file of stories: `title`, and `stories`, name -> story."""
-    document = read(path, path.name)
-    value = document.value if isinstance(document.value, dict) else {}
-    if document.value is not None and set(value) != {"title", "stories"}:
-        document.error((), "has the keys title and stories, and no others")
-    named = value.get("stories")
-    tales = []
-    for name, body in named.items() if isinstance(named, dict) else ():
-        tale = _tale(document, name, body)
-        tales += [tale] if tale is not None else []
-    if not document.errors and not tales:
-        document.error(("stories",), "there is no story")
-    if document.errors:
-        raise StoryError(document.errors)
-    return Class(title=str(value["title"]), stories=tuple(tales))
-
-
-def _tale(document: Document, name: str, body: Any) -> Tale | None:
-    key = ("stories", name)
-    if not isinstance(body, dict):
-        document.error(key, "must be a mapping")
-        return None
-    try:
-        tale = _TALE.validate_python({**body, "name": name})
-    except ValidationError as error:
-        for one in error.errors():
-            document.error((*key, *one["loc"]), one["msg"])
-        return None
-    for number, line in enumerate(tale.timeline):
-        verbs = [verb for verb in VERBS if getattr(line, verb)]
-        if len(verbs) != 1:
-            document.error(
-                (*key, "timeline", number), f"needs one of {', '.join(VERBS)}; has {verbs or 'none'}"
-            )
-    return tale
-
-
-@functools.cache
-def still_open() -> Mapping[str, str]:
-    """Stories that are not yet judged right -> why."""
-    value = read(OPEN, OPEN.name).value
-    return {str(name): str(why) for name, why in (value or {}).items()}
-
-
-def close(names: Collection[str]) -> None:
-    """Takes stories that are judged right out of `open.yaml`."""
-    lines = OPEN.read_text().splitlines(keepends=True)
-    OPEN.write_text("".join(line for line in lines if line.partition(":")[0] not in names))
-    still_open.cache_clear()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.stories import page
-from tests.stories.spec import StoryError, files, load, still_open
+from tests.stories.load import StoryError, files, load, still_open
 from tests.stories.verdict import all_judged, judged
 
 NAMES = [(path, tale.name) for path in files() for tale in load(path).stories]
@@ -41,6 +41,10 @@ def test_the_page_is_fresh() -> None:
         ("{at: 1, on: n001, dark: 60, darkness: 1}", "x.yaml:5: stories.a.timeline.0.darkness: Unexpected"),
         ("{at: 1, on: n001}", "x.yaml:5: stories.a.timeline.0: needs one of"),
         ("{at: 1, on: n001, dark: 60, silent: 5}", "x.yaml:5: stories.a.timeline.0: needs one of"),
+        ("{at: 1, on: n064, dark: 60}", "x.yaml:5: stories.a.timeline.0.on: the site has no node n064"),
+        ("{at: 1, on: n1-3, dark: 60}", "x.yaml:5: stories.a.timeline.0.on: no nodes"),
+        ("{at: 1, on: n001, drill: flood}", "x.yaml:5: stories.a.timeline.0.drill: there is no drill"),
+        ("{at: 1, on: n001, event: gpu.gone, data: {a: 1}}", "timeline.0.event: there is no kind of event"),
         (
             "{at: early, on: n001, dark: 60}",
             "x.yaml:5: stories.a.timeline.0.at: Input should be a valid number",

@@ -116,8 +116,6 @@ def _logged(line: Line, on: tuple[str, ...], text: str) -> Moves:
 
 
 def _event(line: Line, on: tuple[str, ...]) -> Moves:
-    if not line.data and not line.well:
-        raise ValueError(f"event {line.event}: say its data")
     found: Moves = ()
     for gpu in _gpus(line):
         component = line.component.replace("{gpu}", gpu.removeprefix("gpu/"))

@@ -10,11 +10,11 @@ from pathlib import Path
 from brain.core.state import Incident
 from tests.situations.outcome import Outcome
 from tests.stories.cell import play
-from tests.stories.names import nodes
-from tests.stories.spec import Expect, Sight, Tale, files, load
+from tests.stories.load import files, load
+from tests.stories.names import FABRIC, nodes
+from tests.stories.spec import Expect, Sight, Tale
 
 NOTHING = "nothing"
-FABRIC = "fabric"  # what a step of the brain disturbs that is about no node
 LISTED = 3
 
 
