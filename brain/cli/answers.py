@@ -442,6 +442,22 @@ class SymptomJson(TypedDict):
     events: list[str]
 
 
+class SurenessJson(TypedDict):
+    level: str
+    reasons: list[TwoLanguagesJson]
+    against: list[TwoLanguagesJson]
+    alternatives: list[TwoLanguagesJson]
+
+
+class ChangeJson(TypedDict):
+    turn: str
+    text: TwoLanguagesJson
+    cause: str
+    scope: str
+    nodes: int
+    takes: int
+
+
 class ChainJson(TypedDict):
     found: FoundJson
     incident: IncidentJson | None
@@ -452,7 +468,49 @@ class ChainJson(TypedDict):
     evidence: list[EvidenceJson]
     notes: list[NoteJson]
     out_of_service: list[str]
+    sureness: SurenessJson | None
+    changes: list[ChangeJson]
     trace_id: str
+
+
+class PastJson(TypedDict):
+    at: str | None
+    why: str
+    since: str | None
+
+
+class ConditionJson(TypedDict):
+    test: str
+    met: bool
+    in_the_way: bool
+    text: str
+    begins: str
+    instead: list[str]
+    symptom: str
+    scope: str
+    since: str | None
+    last: str | None
+    nodes: list[str]
+    takes: int
+    past: PastJson | None
+
+
+class WhyNotJson(TypedDict):
+    rule: str
+    scope: str
+    at: str | None
+    matches: bool
+    outcome: str
+    text: list[str]
+    conditions: list[ConditionJson]
+    incident: str
+    until: str | None
+    runbook: str
+    mode: str
+    run: str
+    gate: str
+    gate_until: str | None
+    gate_again: str | None
 
 
 class NoteListJson(TypedDict):

@@ -110,6 +110,17 @@ def _within(ask: Callable[[], Iterable[Value]]) -> list[Value]:
     return [] if thread.is_alive() else found
 
 
+def _rule(client: Client, _: str) -> list[Value]:
+    return [(one["name"], one["scope"]) for one in client.get("rules")["rules"]]
+
+
+def _explained(client: Client, begun: str) -> list[Value]:
+    """Incidents; with --why-not scopes begin with their type."""
+    return _scope(client, begun) if "/" in begun else _any_incident(client, begun)
+
+
+rule = _from(_rule)
+explained = _from(_explained)
 any_incident = _from(_any_incident)
 open_incident = _from(_open_incident)
 waiting_run = _from(_waiting)

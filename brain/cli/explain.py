@@ -1,19 +1,23 @@
 """`gpuward explain`: from the page back to the kernel line, for someone who is woken at three in the morning."""
 
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
 import click
 
 from agent.contract.counted import counted
-from brain.cli import completing
+from brain.cli import completing, why_not
 from brain.cli.answers import (
     ChainJson,
+    ChangeJson,
     ExplainedRunJson,
     FoundJson,
     IncidentJson,
     LineJson,
     PageJson,
     RuleJson,
+    SurenessJson,
+    WhyNotJson,
 )
 from brain.cli.client import Client, for_client
 from brain.cli.queries import clock
@@ -21,20 +25,37 @@ from brain.cli.terminal import as_json, hanging, page_width, print_json
 from brain.hold_words import to_hold
 
 _LABEL = 12
+_TURNS = {"ends": "its end", "fresh": "fresh news", "wider": "wider cause", "other": "other cause"}
 _MOST_NODES, _MOST_NOTES = 20, 40  # that are named; --json has all of them
 
 
 @click.command()
-@click.argument("id_", metavar="ID", shell_complete=completing.any_incident)
+@click.argument("id_", metavar="ID|SCOPE", shell_complete=completing.explained)
 @click.option("--notes", is_flag=True, help="Every audit line of it, too.")
+@click.option(
+    "--why-not",
+    "rule",
+    metavar="RULE",
+    default="",
+    shell_complete=completing.rule,
+    help="Why this rule does not match at SCOPE now, or what became of its match.",
+)
 @as_json
 @for_client
-def explain(client: Client, id_: str, notes: bool, plain: bool) -> None:
+def explain(client: Client, id_: str, notes: bool, rule: str, plain: bool) -> None:
     """What is known of whatever has an id, and the whole chain of its incident.
 
     ID: an incident (or the beginning of its id), a page, run, step, alert group, hold, evidence event or note; what an operator's
-    command answers as its id; a node's command.
+    command answers as its id; a node's command. With --why-not: SCOPE, such as gpu/n1/0000:3b:00, node/n1, leaf/l3 or cell.
     """
+    if rule:
+        answer: WhyNotJson = client.get("why-not", query=urlencode({"rule": rule, "scope": id_}))
+        if plain:
+            print_json(answer)
+            return
+        for line in why_not.render(answer, width=page_width()):
+            click.echo(line)
+        return
     found: ChainJson = client.get("explain", id_)
     if plain:
         print_json(found)
@@ -61,6 +82,8 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
     yield from _rule(rule, width)
     for symptom in found["symptoms"]:
         yield from _row("symptom", f"{symptom['name']} at {symptom['scope']}", width)
+    yield from _sureness(found.get("sureness"), width)
+    yield from _changes(found.get("changes", []), width)
     yield ""
     yield _title("WHAT IT RESTS ON")
     yield from _evidence(incident, width)
@@ -134,6 +157,29 @@ def _rule(rule: RuleJson, width: int) -> Iterator[str]:
     if knowledge := rule.get("knowledge"):
         yield from _row("cause", knowledge["cause"]["en"], width)
         yield from _row("", knowledge["cause"]["zh"], width)
+
+
+def _sureness(sure: SurenessJson | None, width: int) -> Iterator[str]:
+    if sure is None:
+        return
+    yield ""
+    yield _title("HOW SURE")
+    yield from _row(sure["level"], sure["reasons"][0]["en"] if sure["reasons"] else "", width)
+    for reason in sure["reasons"][1:]:
+        yield from _row("", reason["en"], width)
+    for number, reason in enumerate(sure["against"]):
+        yield from _row("but" if not number else "", reason["en"], width)
+    if sure["alternatives"]:
+        yield from _row("it may be", "; ".join(one["en"] for one in sure["alternatives"]), width)
+
+
+def _changes(changes: list[ChangeJson], width: int) -> Iterator[str]:
+    if not changes:
+        return
+    yield ""
+    yield _title("WHAT WOULD CHANGE IT")
+    for one in changes:
+        yield from _row(_TURNS.get(one["turn"], one["turn"]), one["text"]["en"], width)
 
 
 def _evidence(incident: IncidentJson, width: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 from brain.console.feed import Feed
 from brain.console.past_view import Named, Past
+from brain.core.context import Context
 from brain.core.inputs import OperatorCommand, Reported
 from brain.core.state import State
 
@@ -163,6 +164,10 @@ class LoopView(Protocol):
     @property
     def state(self) -> State:
         """The engine's memory."""
+        ...
+
+    def look(self) -> Context:
+        """What the engine knows now, for questions. Read only, and only until the event loop goes on."""
         ...
 
     @property

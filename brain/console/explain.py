@@ -1,7 +1,8 @@
 """What is known of whatever has an id: the whole chain of its incident, page → run → steps → rule → symptoms → evidence."""
 
 from agent.contract.messages import clip
-from brain.console import named, shapes
+from brain.console import named, shapes, why
+from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.chain_shapes import (
     AckShape,
     ChainShape,
@@ -11,7 +12,6 @@ from brain.console.api.chain_shapes import (
     PageShape,
     RuleShape,
     SymptomShape,
-    TwoLanguagesShape,
     WouldShape,
 )
 from brain.console.brain_view import History
@@ -27,9 +27,11 @@ _GATED = ("run.held", "run.approval", "run.observed", "run.skipped")
 _OPERATOR = "operator."
 
 
-def explain(history: History, state: State, id_: str, *, traced: bool) -> ChainShape | None:
+def explain(
+    history: History, state: State, id_: str, *, traced: bool, judge: why.Judge = why.nothing
+) -> ChainShape | None:
     """Returns what is known of whatever has this id, with the chain of its incident; None: nothing is. `traced`: traces are
-    told.
+    told. `judge` says how sure an incident is, and what would change it.
     """
     found = named.find(history, state, id_)
     if found is None:
@@ -38,6 +40,7 @@ def explain(history: History, state: State, id_: str, *, traced: bool) -> ChainS
     notes = history.notes_of(raw["id"]) if raw else []
     if raw and found.kind in named.PARTS and not found.notes:
         found = found.model_copy(update={"notes": [shapes.note(one) for one in named.about(found, notes)]})
+    judged = judge(raw["id"]) if raw else None
     return ChainShape(
         found=found,
         incident=shapes.incident(raw) if raw else None,
@@ -48,6 +51,8 @@ def explain(history: History, state: State, id_: str, *, traced: bool) -> ChainS
         evidence=[shapes.evidence(item) for item in raw["evidence"]] if raw else [],
         notes=[shapes.note(item) for item in notes],
         out_of_service=[node for node, owners in state.drains.items() if raw["id"] in owners] if raw else [],
+        sureness=why.sureness(judged) if judged else None,
+        changes=why.changes(judged) if judged else [],
         trace_id=trace_id(raw["id"]) if raw and traced else "",
     )
 

@@ -5,7 +5,7 @@ from functools import partial
 from aiohttp import web
 
 from agent.contract.messages import clip
-from brain.console import lists, shapes
+from brain.console import lists, shapes, why
 from brain.console.access.route import Route
 from brain.console.answers import encoded
 from brain.console.api import table
@@ -43,10 +43,10 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
         return await reading.answer(asked.http, work)
 
     async def explained(asked: Checked[Nothing, Nothing]) -> web.StreamResponse:
-        id_, state = asked.id, brain.live.state
+        id_, state, judge = asked.id, brain.live.state, why.asking(brain)
 
         def work(history: History) -> bytes:
-            found = explain(history, state, id_, traced=brain.config.traces.on)
+            found = explain(history, state, id_, traced=brain.config.traces.on, judge=judge)
             if found is None:
                 raise _unknown(
                     history, "incident", id_, f", and nothing else of that id: explain takes {HAVE}"

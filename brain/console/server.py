@@ -31,6 +31,7 @@ from brain.console import (
     token_routes,
     watching,
     web_routes,
+    why,
 )
 from brain.console.access import connections, listening, malformed
 from brain.console.access.credentials import Credentials
@@ -92,6 +93,7 @@ class Console:
         return [
             *status_routes.routes(brain, self._reading, self._proposals),
             *history_routes.routes(brain, self._reading),
+            *why.routes(brain, self._reading),
             *notes_file.routes(brain, self._door, self._reading),
             *fleet_routes.routes(brain, self._reading),
             *needs_routes.routes(brain, self._reading),

@@ -122,6 +122,10 @@ class Engine:
         consequences.propagate(ctx)
         return ctx.finish()
 
+    def look(self) -> Context:
+        """What is known now, for questions: whoever asks changes nothing, and effects go nowhere."""
+        return self._context("look")
+
     def _context(self, cause: str) -> Context:
         return Context(
             self.state, self._compiled, self._index, self._actions, cause, observe_all=self._observe_all

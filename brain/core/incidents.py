@@ -136,19 +136,21 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
                 scope=scope,
             )
         return None
-    if _dismissed_around(ctx, cause, scope):
+    if dismissed_around(ctx, cause, scope):
         return None
     return _open(ctx, rule, cause, scope)
 
 
-def _dismissed_around(ctx: Context, cause: str, scope: str) -> bool:
-    """Whether a wider cause that an operator has closed, and whose rule still matches, explains this one."""
+def dismissed_around(ctx: Context, cause: str, scope: str) -> str:
+    """The match "<rule>@<scope>" of a wider cause that an operator has closed, whose rule still matches, and that explains this
+    one; empty: there is none.
+    """
     for match in ctx.state.dismissed:
         rule, around = ids.split(match)
         spec = ctx.compiled.rules.get(rule)
         if spec is not None and cause in spec.inhibits and ctx.compiled.topology.serves(around, scope):
-            return True
-    return False
+            return match
+    return ""
 
 
 def _affects(incident: Incident, nodes: Iterable[str]) -> None:

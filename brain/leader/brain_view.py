@@ -16,6 +16,7 @@ from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 from brain.console.brain_view import NodeBeat
 from brain.console.feed import Feed
+from brain.core.context import Context
 from brain.core.inputs import OperatorCommand, Reported
 from brain.core.state import State
 from brain.leader import log_export
@@ -45,6 +46,10 @@ class LiveView:
     def state(self) -> State:
         """The engine's memory."""
         return self.replica.state
+
+    def look(self) -> Context:
+        """What the engine knows now, for questions."""
+        return self.replica.look()
 
     @property
     def seq(self) -> int:

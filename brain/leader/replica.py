@@ -8,6 +8,7 @@ from agent.contract.actions.spec import ActionSpec
 from brain.adapters.log import LogClock, LogInfo
 from brain.adapters.quarantine import Quarantine
 from brain.adapters.snapshot import Snapshots
+from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.engine import Engine
 from brain.core.inputs import Input, Pulse
@@ -54,6 +55,10 @@ class Replica:
     def state(self) -> State:
         """The engine's memory. Read only."""
         return self._engine.state
+
+    def look(self) -> Context:
+        """What the engine knows now, for questions. Read only, until the next input."""
+        return self._engine.look()
 
     @property
     def identity(self) -> str:

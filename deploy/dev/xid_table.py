@@ -1,4 +1,5 @@
-"""Generates the tables of agent/contract (XIDs, XID 74's registers, NVLink5, SXids) from rules/catalog/*.yaml.
+"""Generates the tables of agent/contract (XIDs, XID 74's registers, NVLink5, SXids) and of brain/core/why (XIDs' classes)
+from rules/catalog/*.yaml.
 
     python deploy/dev/xid_table.py            writes them
     python deploy/dev/xid_table.py --check    exit status 1 when one of them is stale
@@ -19,6 +20,7 @@ NVLINK5_TABLE = ROOT / "agent/contract/nvlink5_table.py"
 NVLINK4_TABLE = ROOT / "agent/contract/nvlink4_table.py"
 SXID_CATALOG = ROOT / "rules/catalog/sxid.yaml"
 SXID_TABLE = ROOT / "agent/contract/sxid_table.py"
+CLASS_TABLE = ROOT / "brain/core/why/xid_classes.py"
 MADE = "Generated from rules/catalog/xid.yaml by deploy/dev/xid_table.py: edit that file, not this one."
 
 # After these a GPU cannot be used until it or its machine was restarted: critical becomes our fatal.
@@ -50,6 +52,27 @@ def xid_table(catalog: dict[str, Any]) -> str:
     lines += [
         f'    {row["code"]}: ("{row["name"]}", "{row["action"] or ""}", "{severity(row)}"),'
         for row in catalog["xids"]
+    ]
+    return "\n".join([*lines, "}", ""])
+
+
+def class_table(catalog: dict[str, Any]) -> str:
+    """The text of xid_classes.py."""
+    lines = [
+        '"""XID code -> its class in the catalogue: what it comes from. Codes that no present GPU raises are left out.',
+        "",
+        MADE,
+        '"""',
+        "",
+        "from collections.abc import Mapping",
+        "from typing import Final",
+        "",
+        "CLASSES: Final[Mapping[int, str]] = {",
+    ]
+    lines += [
+        f'    {row["code"]}: "{row["class"]}",'
+        for row in catalog["xids"]
+        if row["status"] != "unused_on_ampere_plus"
     ]
     return "\n".join([*lines, "}", ""])
 
@@ -156,6 +179,7 @@ def tables() -> dict[Path, str]:
     catalog = yaml.safe_load(CATALOG.read_text())
     return {
         XID_TABLE: xid_table(catalog),
+        CLASS_TABLE: class_table(catalog),
         NVLINK4_TABLE: nvlink4_table(catalog),
         NVLINK5_TABLE: nvlink5_table(catalog),
         SXID_TABLE: sxid_table(yaml.safe_load(SXID_CATALOG.read_text())),

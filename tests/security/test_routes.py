@@ -25,6 +25,7 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("GET", "/api/v1/incidents"): (READ, None),
     ("GET", "/api/v1/incidents/{id}"): (READ, None),
     ("GET", "/api/v1/explain/{id}"): (READ, None),
+    ("GET", "/api/v1/why-not"): (READ, None),
     ("GET", "/api/v1/runs"): (READ, None),
     ("GET", "/api/v1/runs/{id}"): (READ, None),
     ("GET", "/api/v1/nodes"): (READ, None),

@@ -13,6 +13,13 @@ class Shape(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class TwoLanguagesShape(Shape):
+    """A text for people."""
+
+    en: str
+    zh: str
+
+
 class Asked(BaseModel):
     """What a client sends: a query or a body. Unknown keys are errors."""
 

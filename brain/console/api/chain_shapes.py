@@ -2,10 +2,11 @@
 
 from pydantic import Field
 
-from brain.console.api.base import Shape, Time
+from brain.console.api.base import Shape, Time, TwoLanguagesShape
 from brain.console.api.incident_shapes import EvidenceShape, IncidentShape, NoteShape, RunShape
 from brain.console.api.needs_shapes import WantedApprovalShape
 from brain.console.api.status_shapes import HoldShape
+from brain.console.api.why_shapes import ChangeShape, SurenessShape
 
 
 class AckShape(Shape):
@@ -54,13 +55,6 @@ class ExplainedRunShape(RunShape):
     gates: list[LineShape]
     approvals: list[LineShape]
     notes: list[LineShape]
-
-
-class TwoLanguagesShape(Shape):
-    """A text for people."""
-
-    en: str
-    zh: str
 
 
 class KnowledgeShape(Shape):
@@ -123,4 +117,10 @@ class ChainShape(Shape):
     evidence: list[EvidenceShape]
     notes: list[NoteShape]
     out_of_service: list[str] = Field(description="The nodes that it keeps so.")
+    sureness: SurenessShape | None = Field(
+        description="How sure it is; null: of what is over nothing is judged any more."
+    )
+    changes: list[ChangeShape] = Field(
+        description="Which facts would change what it is taken for, as the rules are now."
+    )
     trace_id: str = Field(description="Of its trace; empty: no traces are told.")

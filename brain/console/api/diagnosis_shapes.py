@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from brain.console.api.base import Asked, Shape
-from brain.console.api.chain_shapes import TwoLanguagesShape
+from brain.console.api.base import Asked, Shape, TwoLanguagesShape
 
 MOST_CHARACTERS = 1024 * 1024
 LARGEST_BODY = 2 * MOST_CHARACTERS  # bytes: what JSON escapes takes more than one

@@ -4,8 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from brain.console.api.base import Shape, Time
-from brain.console.api.chain_shapes import TwoLanguagesShape
+from brain.console.api.base import Shape, Time, TwoLanguagesShape
 from brain.console.api.incident_shapes import Pattern
 from brain.console.api.pages import Paged
 from brain.console.api.status_shapes import ModeShape

@@ -48,6 +48,7 @@ from brain.console.api.pack_shapes import (
 from brain.console.api.report_shapes import ReportQuery, ReportShape
 from brain.console.api.status_shapes import NodeListShape, NodesQuery, StatusShape
 from brain.console.api.verbs import CommandBody
+from brain.console.api.why_shapes import WhyNotQuery, WhyNotShape
 from brain.console_config import Role
 
 NDJSON = "application/x-ndjson"
@@ -120,6 +121,15 @@ EXPLAIN = reads(
     parts={
         "id": "An incident (or the beginning of its id), page, run, step, alert group, hold, command, event or note."
     },
+)
+WHY_NOT = reads(
+    "why_not",
+    "/why-not",
+    "Why a rule does not match at a scope now, or what became of its match. 404: there is no such rule or scope; `detail` says "
+    "which could be meant.",
+    WhyNotShape,
+    query=WhyNotQuery,
+    problems=(404,),
 )
 RUNS = reads("runs", "/runs", "Runs of runbooks, newest first.", RunListShape, query=RunsQuery)
 RUN = reads(
@@ -274,6 +284,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     INCIDENTS,
     INCIDENT,
     EXPLAIN,
+    WHY_NOT,
     NOTES,
     NOTES_FILE,
     RUNS,

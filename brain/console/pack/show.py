@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.contract.actions.spec import Disrupts
 from brain.console import shapes
-from brain.console.api.chain_shapes import TwoLanguagesShape
+from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.pack_shapes import (
     AdviceShape,
     LadderRungShape,

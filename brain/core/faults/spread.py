@@ -84,6 +84,11 @@ def _least(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
     return min(needed, symptom.enough) if symptom.enough else needed
 
 
+def takes(ctx: Context, symptom: Symptom, wide: SymptomState) -> int:
+    """How many nodes must show it for the cause to be taken as shared, for people who ask."""
+    return math.ceil(_least(ctx, symptom, wide))
+
+
 def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """So many nodes show it now; or so many began within `within_s`, and at least half as many of these show it still."""
     if _enough_show_it(ctx, symptom, wide):

@@ -67,6 +67,16 @@ def run(
 def _run(
     pack: Pack, actions: Mapping[str, ActionSpec], example: Example, compile_pack: Callable[[Pack], Compiled]
 ) -> str:
+    timeline, last = begun(pack, actions, example, compile_pack)
+    timeline.run(START + last + patience(pack))
+    timeline.engine.close()
+    return _compare(example.expect, _reportable(timeline))
+
+
+def begun(
+    pack: Pack, actions: Mapping[str, ActionSpec], example: Example, compile_pack: Callable[[Pack], Compiled]
+) -> tuple[Timeline, float]:
+    """(an engine before which all of the example lies, from START on; when its last fact comes, in seconds after START)."""
     engine = Engine(actions=actions, observe_all=True, compile_pack=compile_pack)
     timeline = Timeline(engine)
     names = {node for given in example.given for node in _nodes(given)} if example.leaf else set()
@@ -80,10 +90,7 @@ def _run(
         for node in _nodes(given):
             for number, fact in enumerate(_facts(given, node, f"{index}")):
                 timeline.feed(_numbered(fact, index, number), START + given.at)
-    last = max((given.at for given in example.given), default=0.0)
-    timeline.run(START + last + patience(pack))
-    engine.close()
-    return _compare(example.expect, _reportable(timeline))
+    return timeline, max((given.at for given in example.given), default=0.0)
 
 
 def _nodes(given: Given) -> list[str]:
