@@ -15,7 +15,7 @@ _LABEL = 12
 def render(found: WhyNotJson, *, width: int) -> Iterator[str]:
     """Yields the text, line by line."""
     first, *further = found["text"]
-    yield from hanging("", click.style(first, bold=True), width)
+    yield from (click.style(line, bold=True) for line in hanging("", first, width))
     for line in further:
         yield from _row("", line, width)
     away = [one for one in found["conditions"] if one["in_the_way"]]

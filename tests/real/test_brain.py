@@ -85,6 +85,44 @@ async def test_a_fault_is_explained_back_to_the_kernel_line(tmp_path: Path) -> N
         assert "an operator's command (s:…)" in missing.output
 
 
+async def test_why_a_rule_does_not_match_is_answered_by_a_running_brain(tmp_path: Path) -> None:
+    """By the command line, in words and as JSON; a mistake names what could be meant, and nothing is changed by asking."""
+    async with lab(tmp_path) as whole:
+        node = await whole.node("n1")
+        incident = await gpu_lost(whole, node)
+        lost = f"gpu/n1/{GPU[4:]}"
+        matches = json.loads((await cli(whole, "explain", "--why-not", "gpu-lost", lost, "--json")).output)
+        assert (matches["matches"], matches["incident"], matches["mode"]) == (True, incident["id"], "observe")
+        other = await cli(whole, "explain", "--why-not", "gpu-lost", "gpu/n1/0000:5d:00")
+        assert other.exit_code == 0, other.output
+        assert "gpu-lost does not match at gpu/n1/0000:5d:00" in other.output
+        assert "gpu_off_bus is not active at gpu/n1/0000:5d:00" in other.output
+        assert "never active since" in other.output
+        shared = json.loads(
+            (await cli(whole, "explain", "cell", "--why-not", "shared-gpu-off-bus-cell", "--json")).output
+        )
+        (counted,) = shared["conditions"]
+        assert (counted["nodes"], counted["takes"]) == (["n1"], 3)
+        await node.event("gpu.returned", GPU)
+        await whole.until(
+            lambda found: not found["rule"]["matching_rules"],
+            "it is over",
+            f"/api/v1/explain/{incident['id']}",
+        )
+        after = await cli(whole, "explain", "--why-not", "gpu-lost", lost)
+        assert "gpu.returned on gpu/0000:3b:00" in after.output, after.output
+        for rule, scope, hint in (
+            ("gpu-lots", lost, "did you mean gpu-lo"),
+            ("gpu-lost", "gpu/n2/x", "no node 'n2'"),
+            ("gpu-lost", "n1", "did you mean node/n1?"),
+        ):
+            wrong = await cli(whole, "explain", "--why-not", rule, scope)
+            assert (wrong.exit_code, hint in wrong.output) == (1, True), wrong.output
+        chain = await cli(whole, "explain", incident["id"])
+        assert "HOW SURE" in chain.output
+        assert "WHAT WOULD CHANGE IT" in chain.output
+
+
 async def test_operator_commands_are_on_the_log_and_answered(tmp_path: Path) -> None:
     """Hold, release, mode, ack: with the operator's name; a command that cannot be carried out fails, and says why."""
     async with lab(tmp_path) as whole:

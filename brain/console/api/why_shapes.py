@@ -5,7 +5,7 @@ from pydantic import Field
 from brain.console.api.base import Asked, Shape, Time, TwoLanguagesShape
 from brain.core.why.changes import Turn
 from brain.core.why.sureness import Level
-from brain.core.why.why_not import Outcome
+from brain.core.why.why_not import MatchOutcome
 
 
 class WhyNotQuery(Asked):
@@ -52,7 +52,7 @@ class WhyNotShape(Shape):
     scope: str
     at: Time | None
     matches: bool
-    outcome: Outcome = Field(
+    outcome: MatchOutcome = Field(
         description="`not_met`, `not_own` (what is around meets it, and nothing of the part itself is active), `explained`, "
         "`dismissed`, `held_off`, `no_incident` or `open`."
     )

@@ -11,6 +11,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import apart, situations, spread
 from brain.core.incidents import OVER
+from brain.core.pack import conditions
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Rule, Symptom, Text
 from brain.core.pack.topology import CELL, WIDE, component_of, node_of, type_of
@@ -183,7 +184,10 @@ def _others(ctx: Context, incident: Incident) -> Iterator[Change]:
     """
     if not incident.node:
         return
-    own = {ids.name_of(key) for key in incident.symptoms}
+    own = dict.fromkeys(map(ids.name_of, incident.symptoms))
+    for name in incident.matching_rules.values():
+        if (mine := ctx.compiled.rules.get(name)) is not None:
+            own |= dict.fromkeys(symptoms_in(mine.when))
     found: list[tuple[bool, int, Change]] = []
     for number, rule in enumerate(ctx.compiled.rules.values()):
         cause = rule.cause or rule.name
@@ -198,6 +202,18 @@ def _others(ctx: Context, incident: Incident) -> Iterator[Change]:
         if change is not None:
             found.append((not shares, number, change))
     yield from (change for _, _, change in sorted(found, key=lambda each: each[:2])[:MOST])
+
+
+def _would_end(ctx: Context, incident: Incident, change: obstacles.Part) -> bool:
+    """Whether none of its own rules would match any more with this symptom changed."""
+    flag = {conditions.SYMPTOM_PREFIX + change.symptom: int(change.wanted)}
+    return bool(incident.matching_rules) and not any(
+        name in ctx.compiled.rules
+        and conditions.holds(
+            ctx.compiled.rules[name].when, situations.situation(ctx, ids.split(match)[1]) | flag
+        )
+        for match, name in incident.matching_rules.items()
+    )
 
 
 def _other(ctx: Context, incident: Incident, rule: Rule, cause: str) -> Change | None:
@@ -215,7 +231,8 @@ def _other(ctx: Context, incident: Incident, rule: Rule, cause: str) -> Change |
     takes_over = incident.cause in rule.inhibits and ctx.compiled.topology.serves(scope, incident.scope)
     end = Text(en=f"{cause} at {scope} would explain it", zh=f"将由 {scope} 的 {cause} 解释")
     beside = Text(en=f"it would also be judged as {cause}", zh=f"还会被判断为 {cause}")
-    then = end if takes_over else beside
+    instead = Text(en=f"it would be judged as {cause} instead", zh=f"将改为判断为 {cause}")
+    then = end if takes_over else instead if _would_end(ctx, incident, part) else beside
     if not part.wanted:
         return Change(
             turn=Turn.OTHER,

@@ -41,12 +41,12 @@ def of(ctx: Context, name: str, scope: str) -> Standing:
     found = _states(ctx, spec, scope, place)
     if not found:
         return _absent(ctx, spec, scope, place)
-    state = max(found, key=lambda one: (one.active, one.last, one.scope))
+    state = max(found, key=lambda one: (one.active, len(one.members), one.last, one.scope))
     return _present(ctx, spec, state)
 
 
 def place_of(ctx: Context, spec: Symptom, scope: str) -> str:
-    """The one scope at which the symptom counts for this scope; empty: any part of the node, or a place that is not known."""
+    """The scope at which the symptom counts for this scope, of several the first; empty: any part of the node, or not known."""
     node = node_of(scope)
     if not node:
         return scope if spec.scope == type_of(scope) else ""
@@ -54,13 +54,14 @@ def place_of(ctx: Context, spec: Symptom, scope: str) -> str:
 
 
 def _states(ctx: Context, spec: Symptom, scope: str, place: str) -> list[SymptomState]:
-    if place:
-        state = ctx.state.symptoms.get(ids.key(spec.name, place))
-        return [state] if state is not None else []
     node = node_of(scope)
+    if place:  # a node may stand in several places of one kind
+        places = ctx.compiled.topology.all_at(node, component_of(scope), spec.scope) if node else (place,)
+        found = [ctx.state.symptoms.get(ids.key(spec.name, one)) for one in places]
+        return [state for state in found if state is not None]
     if not node or spec.scope in (*WIDE, CELL):
         return []
-    begin = f"{spec.name}@{spec.scope}/{node}/"
+    begin = ids.key(spec.name, f"{spec.scope}/{node}/")
     here = [state for key, state in ctx.state.symptoms.items() if key.startswith(begin)]
     return [
         one for one in here if type_of(scope) == "node" or ctx.compiled.topology.overlap(scope, one.scope)
@@ -112,9 +113,10 @@ def _on_the_way(spec: Symptom, state: SymptomState, now: float) -> str:
         case "count" | "sum" | "flapping":
             last = state.hits[-1][0] if state.hits else now
             total = sum(weight for at, weight in state.hits if at > last - spec.within_s)
-            what = {"count": "facts", "sum": f"of {spec.sum_of}", "flapping": "changes"}[spec.detect]
+            what = {"count": "fact", "sum": "", "flapping": "change"}[spec.detect]
+            many = f"{total:g} of {spec.sum_of}" if not what else counted(round(total), what)
             needs = f"it takes {spec.at_least:g} within {span(spec.within_s)}"
-            return f"{total:g} {what} so far, {needs}; the newest came {newest}"
+            return f"{many} so far, {needs}; the newest came {newest}"
         case "lasting" | "unlike" if state.on:
             lasted = span(max(0.0, now - state.since))
             return f"it has lasted {lasted}, and it takes {span(spec.for_s)}"

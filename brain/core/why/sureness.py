@@ -18,7 +18,7 @@ from brain.core.pack.spec import Text
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
 from brain.core.state import Evidence, Incident
 from brain.core.why.words import span_text
-from brain.core.why.xid_candidates import CANDIDATES, Candidate
+from brain.core.why.xid_candidates import CANDIDATES, XidOrigin
 
 REPEATED = 3  # facts that say the same
 OLD_S = 600.0  # a single fact that is older, of something that does not last, is weak
@@ -60,7 +60,7 @@ class Grounds:
     unknown: bool
     # codes of its XIDs, and what the catalogue says that they can come from
     codes: tuple[int, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[XidOrigin, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class Sureness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Reason:
     """One line of the table."""
 
     name: str
@@ -211,10 +211,10 @@ SILENCE = (
     Text(en="its agent is not running", zh="其代理未运行"),
 )
 # What speaks for a verdict, then what speaks against it; each line counts once.
-TABLE: tuple[Row, ...] = (
-    Row(name="repeated", favours=True, applies=lambda given: given.facts >= REPEATED, text=_repeated),
-    Row(name="sources", favours=True, applies=lambda given: len(given.sources) > 1, text=_sources),
-    Row(
+TABLE: tuple[Reason, ...] = (
+    Reason(name="repeated", favours=True, applies=lambda given: given.facts >= REPEATED, text=_repeated),
+    Reason(name="sources", favours=True, applies=lambda given: len(given.sources) > 1, text=_sources),
+    Reason(
         name="lasts",
         favours=True,
         applies=lambda given: given.lasts and not given.silence,
@@ -223,14 +223,14 @@ TABLE: tuple[Row, ...] = (
             "这是节点读到的状态，结束时会报告",
         ),
     ),
-    Row(name="nodes", favours=True, applies=lambda given: given.nodes >= REPEATED, text=_nodes),
-    Row(
+    Reason(name="nodes", favours=True, applies=lambda given: given.nodes >= REPEATED, text=_nodes),
+    Reason(
         name="one_cause",
         favours=True,
         applies=lambda given: len(given.candidates) == 1 and not given.unknown,
         text=_one_cause,
     ),
-    Row(
+    Reason(
         name="stale",
         favours=False,
         applies=lambda given: given.stale,
@@ -238,20 +238,24 @@ TABLE: tuple[Row, ...] = (
             "every fact was old when it arrived: it may be over", "所有事实到达时都已过时，故障可能已结束"
         ),
     ),
-    Row(
+    Reason(
         name="earlier_boot",
         favours=False,
         applies=lambda given: given.earlier_boot,
         text=_said("the node has started anew since its newest fact", "最新事实之后节点已重新启动"),
     ),
-    Row(
+    Reason(
         name="one_old_fact",
         favours=False,
-        applies=lambda given: given.facts <= 1 and given.newest_s > OLD_S and not given.lasts,
+        applies=lambda given: (
+            given.facts <= 1 and given.newest_s > OLD_S and not (given.lasts or given.stale)
+        ),
         text=_old,
     ),
-    Row(name="several_causes", favours=False, applies=lambda given: len(given.candidates) > 1, text=_several),
-    Row(
+    Reason(
+        name="several_causes", favours=False, applies=lambda given: len(given.candidates) > 1, text=_several
+    ),
+    Reason(
         name="job_only",
         favours=False,
         applies=lambda given: given.sources == (JOB_LOG,),
@@ -260,7 +264,7 @@ TABLE: tuple[Row, ...] = (
             "仅来自作业自身的输出：也可能是程序的问题",
         ),
     ),
-    Row(
+    Reason(
         name="silence",
         favours=False,
         applies=lambda given: given.silence,
@@ -268,7 +272,7 @@ TABLE: tuple[Row, ...] = (
             "it rests on silence: nobody has looked at the node", "依据是节点没有消息：无人查看过该节点"
         ),
     ),
-    Row(
+    Reason(
         name="unknown",
         favours=False,
         applies=lambda given: given.unknown,
@@ -276,7 +280,7 @@ TABLE: tuple[Row, ...] = (
             "a fact is of a kind or code that the catalogue does not know", "有事实的类型或代码不在目录中"
         ),
     ),
-    Row(
+    Reason(
         name="unproven",
         favours=False,
         applies=lambda given: given.unproven,

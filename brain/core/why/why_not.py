@@ -28,7 +28,7 @@ _GATE = re.compile(r"\(gate (\w+)\)$")
 _BASE = ("scope", "scope_type", "node", "component", "name", "node_alive")  # fields that no symptom carries
 
 
-class Outcome(StrEnum):
+class MatchOutcome(StrEnum):
     """What became of the question."""
 
     NOT_MET = "not_met"  # a condition is not met
@@ -43,7 +43,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class ConditionNow:
     """One test of the rule, as it stands now."""
 
     # as people read it: `gpu_off_bus`, `not gpu_thermal`, `code ≥ 85`
@@ -75,11 +75,11 @@ class WhyNot:
     rule: str
     scope: str
     at: float
-    outcome: Outcome
+    outcome: MatchOutcome
     # what the outcome is, as sentences; the conditions have theirs
     text: tuple[str, ...]
     # in the rule's order
-    conditions: tuple[Condition, ...]
+    conditions: tuple[ConditionNow, ...]
     # its own, or the one that explains it; empty: there is none
     incident: str = ""
     # until when that waits in its hold-off
@@ -97,7 +97,7 @@ class WhyNot:
     @property
     def matches(self) -> bool:
         """Whether the rule matches there now."""
-        return self.outcome not in (Outcome.NOT_MET, Outcome.NOT_OWN)
+        return self.outcome not in (MatchOutcome.NOT_MET, MatchOutcome.NOT_OWN)
 
 
 class NotKnown(ConfigError):
@@ -127,7 +127,7 @@ def of(ctx: Context, rule: str, scope: str) -> WhyNot:
             rule=rule,
             scope=scope,
             at=ctx.now,
-            outcome=Outcome.NOT_MET,
+            outcome=MatchOutcome.NOT_MET,
             text=(*text, *_circumstances(ctx, scope)),
             conditions=conditions,
         )
@@ -170,7 +170,7 @@ def _known(ctx: Context, rule: Rule, scope: str) -> str:
 
 def _conditions(
     ctx: Context, rule: Rule, scope: str, situation: dict[str, Scalar], needed: tuple[Part, ...]
-) -> tuple[Condition, ...]:
+) -> tuple[ConditionNow, ...]:
     every = list(obstacles.parts(rule.when, situation))
     away = {part.path for part in needed}
     return tuple(
@@ -200,12 +200,12 @@ def _test(part: Part) -> str:
     return text if part.wanted else f"not {text}"
 
 
-def _condition(ctx: Context, scope: str, part: Part, instead: tuple[str, ...] | None) -> Condition:
+def _condition(ctx: Context, scope: str, part: Part, instead: tuple[str, ...] | None) -> ConditionNow:
     met, away = part.true == part.wanted, instead is not None
     if part.symptom:
         now = standing.of(ctx, part.symptom, scope)
         spec = ctx.compiled.symptoms.get(part.symptom)
-        return Condition(
+        return ConditionNow(
             test=_test(part),
             met=met,
             in_the_way=away,
@@ -227,7 +227,7 @@ def _condition(ctx: Context, scope: str, part: Part, instead: tuple[str, ...] | 
     text = f"{part.field} is {words.value(part.value)}{told}"
     if part.value is None:
         text += _carried_by(ctx, part.field)
-    return Condition(
+    return ConditionNow(
         test=_test(part),
         met=met,
         in_the_way=away,
@@ -268,7 +268,7 @@ def _circumstances(ctx: Context, scope: str) -> list[str]:
     return said
 
 
-def _matched(ctx: Context, rule: Rule, scope: str, conditions: tuple[Condition, ...]) -> WhyNot:
+def _matched(ctx: Context, rule: Rule, scope: str, conditions: tuple[ConditionNow, ...]) -> WhyNot:
     match = ids.key(rule.name, scope)
     answer = partial(WhyNot, rule=rule.name, scope=scope, at=ctx.now, conditions=conditions)
     if rule.name not in ctx.state.matched.get(scope, ()):
@@ -279,7 +279,7 @@ def _matched(ctx: Context, rule: Rule, scope: str, conditions: tuple[Condition, 
             else f"nothing of {scope} itself is active"
         )
         text = f"{rule.name} does not match at {scope}: its conditions are met, but {why}"
-        return answer(outcome=Outcome.NOT_OWN, text=(text, *_circumstances(ctx, scope)))
+        return answer(outcome=MatchOutcome.NOT_OWN, text=(text, *_circumstances(ctx, scope)))
     met = f"{rule.name} matches at {scope}"
     own_incident = ctx.state.incidents.get(ctx.index.by_match.get(match, ""))
     if own_incident is not None:
@@ -287,7 +287,7 @@ def _matched(ctx: Context, rule: Rule, scope: str, conditions: tuple[Condition, 
     other = incidents.explained_by(ctx, rule, scope)
     if other is not None:
         why = f"{met}, and {other.cause} at {other.scope} explains it (incident {other.id})"
-        return answer(outcome=Outcome.EXPLAINED, text=(why,), incident=other.id)
+        return answer(outcome=MatchOutcome.EXPLAINED, text=(why,), incident=other.id)
     closed = (
         match
         if match in ctx.state.dismissed
@@ -297,13 +297,13 @@ def _matched(ctx: Context, rule: Rule, scope: str, conditions: tuple[Condition, 
         when = words.ago(ctx.now, ctx.state.dismissed[closed])
         what = "its incident" if closed == match else f"the incident of {closed}, which explains it,"
         why = f"{met}, and an operator closed {what} {when}: a newer fact opens it again"
-        return answer(outcome=Outcome.DISMISSED, text=(why,))
+        return answer(outcome=MatchOutcome.DISMISSED, text=(why,))
     why = f"{met}, and no incident stands for it: the one that did is over, and the facts have not changed since"
-    return answer(outcome=Outcome.NO_INCIDENT, text=(why,))
+    return answer(outcome=MatchOutcome.NO_INCIDENT, text=(why,))
 
 
 def _with_incident(
-    ctx: Context, rule: Rule, scope: str, conditions: tuple[Condition, ...], incident: Incident
+    ctx: Context, rule: Rule, scope: str, conditions: tuple[ConditionNow, ...], incident: Incident
 ) -> WhyNot:
     settling = incident.state is IncidentState.SETTLING
     text = [
@@ -331,7 +331,7 @@ def _with_incident(
         rule=rule.name,
         scope=scope,
         at=ctx.now,
-        outcome=Outcome.HELD_OFF if settling else Outcome.OPEN,
+        outcome=MatchOutcome.HELD_OFF if settling else MatchOutcome.OPEN,
         text=tuple(text),
         conditions=conditions,
         incident=incident.id,

@@ -8,7 +8,7 @@ from brain.core.pack.spec import Text
 from brain.core.why.xid_classes import CLASSES
 
 
-class Candidate(Enum):
+class XidOrigin(Enum):
     """One thing that may be at fault. The value: as people read it."""
 
     APPLICATION = ("the application", "应用程序")
@@ -28,24 +28,24 @@ class Candidate(Enum):
 
 
 # The likelier one first. `informational` says nothing of where it comes from.
-OF_CLASS: Final[Mapping[str, tuple[Candidate, ...]]] = {
-    "app": (Candidate.APPLICATION, Candidate.HARDWARE),  # hardware is suspect when it repeats on one card
-    "app_or_driver": (Candidate.APPLICATION, Candidate.DRIVER),
-    "driver_or_app": (Candidate.DRIVER, Candidate.APPLICATION),
-    "driver": (Candidate.DRIVER,),
-    "driver_or_hardware": (Candidate.DRIVER, Candidate.HARDWARE),
-    "hardware_or_driver": (Candidate.HARDWARE, Candidate.DRIVER),
-    "hardware_or_firmware": (Candidate.HARDWARE, Candidate.FIRMWARE),
-    "hardware": (Candidate.HARDWARE,),
-    "bus_or_driver": (Candidate.BUS, Candidate.DRIVER),
-    "bus": (Candidate.BUS,),
-    "power": (Candidate.POWER,),
-    "link": (Candidate.LINK,),
-    "firmware": (Candidate.FIRMWARE,),
-    "configuration": (Candidate.SETTING,),
-    "software": (Candidate.SOFTWARE,),
+OF_CLASS: Final[Mapping[str, tuple[XidOrigin, ...]]] = {
+    "app": (XidOrigin.APPLICATION, XidOrigin.HARDWARE),  # hardware is suspect when it repeats on one card
+    "app_or_driver": (XidOrigin.APPLICATION, XidOrigin.DRIVER),
+    "driver_or_app": (XidOrigin.DRIVER, XidOrigin.APPLICATION),
+    "driver": (XidOrigin.DRIVER,),
+    "driver_or_hardware": (XidOrigin.DRIVER, XidOrigin.HARDWARE),
+    "hardware_or_driver": (XidOrigin.HARDWARE, XidOrigin.DRIVER),
+    "hardware_or_firmware": (XidOrigin.HARDWARE, XidOrigin.FIRMWARE),
+    "hardware": (XidOrigin.HARDWARE,),
+    "bus_or_driver": (XidOrigin.BUS, XidOrigin.DRIVER),
+    "bus": (XidOrigin.BUS,),
+    "power": (XidOrigin.POWER,),
+    "link": (XidOrigin.LINK,),
+    "firmware": (XidOrigin.FIRMWARE,),
+    "configuration": (XidOrigin.SETTING,),
+    "software": (XidOrigin.SOFTWARE,),
     "informational": (),
 }
-CANDIDATES: Final[Mapping[int, tuple[Candidate, ...]]] = {
+CANDIDATES: Final[Mapping[int, tuple[XidOrigin, ...]]] = {
     code: OF_CLASS[name] for code, name in CLASSES.items()
 }

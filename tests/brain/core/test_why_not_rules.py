@@ -15,7 +15,7 @@ from brain.core.pack.spec import Example, Rule, Scalar
 from brain.core.pack.topology import node_of, type_of
 from brain.core.rehearsal import examples
 from brain.core.why import why_not
-from brain.core.why.why_not import Outcome
+from brain.core.why.why_not import MatchOutcome
 from tests.shipped import shipped_pack
 
 PACK = shipped_pack()
@@ -39,7 +39,7 @@ def scopes_of(ctx: Context, rule: Rule, example: Example) -> Iterator[str]:
     yield from list(found)[:8]
 
 
-def flipped(situation: dict[str, Scalar], condition: why_not.Condition, rule: Rule) -> dict[str, Scalar]:
+def flipped(situation: dict[str, Scalar], condition: why_not.ConditionNow, rule: Rule) -> dict[str, Scalar]:
     """The situation in which one condition of a shipped rule finds the opposite; written without the code under test."""
     changed = dict(situation)
     if condition.symptom:
@@ -66,14 +66,14 @@ def _test_of(when: Any, field: str) -> Any:
     return None
 
 
-def judged(ctx: Context, rule: Rule, scope: str) -> Outcome:
+def judged(ctx: Context, rule: Rule, scope: str) -> MatchOutcome:
     """Asks, and holds the answer against the situation, the matcher and the state."""
     answer = why_not.of(ctx, rule.name, scope)
     situation = situations.situation(ctx, answer.scope)
     now = ctx.compiled.match(answer.scope, situation)
     away = [one for one in answer.conditions if one.in_the_way]
-    assert (answer.outcome is Outcome.NOT_MET) == (rule.name not in now), (rule.name, scope, answer)
-    assert bool(away) == (answer.outcome is Outcome.NOT_MET)
+    assert (answer.outcome is MatchOutcome.NOT_MET) == (rule.name not in now), (rule.name, scope, answer)
+    assert bool(away) == (answer.outcome is MatchOutcome.NOT_MET)
     assert all(not one.met for one in away)
     for count in range(len(away) + 1):
         for some in combinations(away, count):
@@ -86,13 +86,13 @@ def judged(ctx: Context, rule: Rule, scope: str) -> Outcome:
         _true_of(ctx, one, rule, situation, away)
     incident = ctx.state.incidents.get(answer.incident)
     match answer.outcome:
-        case Outcome.OPEN | Outcome.HELD_OFF:
+        case MatchOutcome.OPEN | MatchOutcome.HELD_OFF:
             assert incident is not None
             assert f"{rule.name}@{answer.scope}" in incident.matching_rules
-        case Outcome.EXPLAINED:
+        case MatchOutcome.EXPLAINED:
             assert incident is not None
             assert (rule.cause or rule.name) in incident.inhibits or incident.cause.startswith("shared-")
-        case Outcome.NOT_OWN:
+        case MatchOutcome.NOT_OWN:
             active = situations.active_at(ctx, answer.scope)
             assert not any(symptom.scope == answer.scope for symptom in active)
     assert all(answer.text)
@@ -101,10 +101,10 @@ def judged(ctx: Context, rule: Rule, scope: str) -> Outcome:
 
 def _true_of(
     ctx: Context,
-    one: why_not.Condition,
+    one: why_not.ConditionNow,
     rule: Rule,
     situation: dict[str, Scalar],
-    away: list[why_not.Condition],
+    away: list[why_not.ConditionNow],
 ) -> None:
     if one.symptom:
         active = situation.get(f"s_{one.symptom}") == 1
@@ -149,7 +149,7 @@ def test_the_reason_is_true_at_each_moment_of_each_example(rule: Rule) -> None:
 
 def test_every_outcome_of_the_examples_is_met() -> None:
     """The table above is not all of one kind."""
-    seen: dict[Outcome, int] = {}
+    seen: dict[MatchOutcome, int] = {}
     for rule in PACK.rules[::3]:
         for example in rule.examples[:3]:
             timeline, last = examples.begun(PACK, ACTIONS, example, CACHE)
@@ -158,4 +158,4 @@ def test_every_outcome_of_the_examples_is_met() -> None:
             for scope in scopes_of(ctx, rule, example):
                 outcome = judged(ctx, rule, scope)
                 seen[outcome] = seen.get(outcome, 0) + 1
-    assert {Outcome.NOT_MET, Outcome.OPEN, Outcome.HELD_OFF} <= seen.keys(), seen
+    assert {MatchOutcome.NOT_MET, MatchOutcome.OPEN, MatchOutcome.HELD_OFF} <= seen.keys(), seen

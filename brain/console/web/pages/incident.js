@@ -47,6 +47,7 @@ export function view(state) {
       </header>
       ${waiting ? approval(state, waiting) : nothing}
       ${because(state, incident, rule)}
+      ${sure(state.data)}
       ${runs.length ? repeat([...runs].reverse(), (run) => run.id, (run) => ladder(state, run)) : html`
         <section class="card"><h2>${t('what-is-done')}</h2><p>${incident.runbook ? t('no-run-yet', { runbook: incident.runbook }) : t('no-runbook')}</p></section>`}
       ${hit(state)}
@@ -89,6 +90,23 @@ function because(state, incident, rule) {
     })}</ul>
     ${incident.symptom_count > incident.symptoms.length ? html`<p class="small">${t('more-symptoms', { n: incident.symptom_count - incident.symptoms.length })}</p>` : nothing}
   </section>`
+}
+
+/** How sure it is, what else it may be, and which facts would change it; of what is over nothing is judged. */
+function sure({ sureness, changes }) {
+  if (!sureness) return nothing
+  return html`<section class="card sureness">
+    <h2>${t('how-sure')}: ${word('sure', sureness.level)}</h2>
+    ${texts(sureness.reasons)}
+    ${sureness.against.length ? html`<h3>${t('speaks-against')}</h3>${texts(sureness.against)}` : nothing}
+    ${sureness.alternatives.length ? html`<h3>${t('it-may-be')}</h3>${texts(sureness.alternatives)}` : nothing}
+    <h3>${t('what-would-change-it')}</h3>
+    ${texts(changes.map((one) => one.text))}
+  </section>`
+}
+
+function texts(lines) {
+  return lines.length ? html`<ul class="plain">${lines.map((one) => html`<li>${either(one)}</li>`)}</ul>` : nothing
 }
 
 function hit(state) {
