@@ -135,7 +135,7 @@ def changes(judged: Judged) -> list[ChangeShape]:
     ]
 
 
-def _condition(one: why_not.Condition, history: History) -> ConditionShape:
+def _condition(one: why_not.ConditionNow, history: History) -> ConditionShape:
     gone = one.in_the_way and bool(one.symptom) and bool(one.begins or one.takes)
     return ConditionShape(
         test=one.test,
