@@ -141,6 +141,15 @@ A **log** in a file or an archive (`gpuward log show`): `cell`, `log` (its folde
 there; both empty for a file), `made` (its identity), `first`, `last`, `messages`, `since`, `until`, `gaps` (`first`, `last`),
 `files`, `file_bytes`.
 
+A **backtest** (`gpuward backtest`): `ok` (all of it was read), `input` (`kind`: `log` or `folder`, `files`, `nodes`,
+`lines`, `meaningful`, `unread`, `foreign`, `facts`, `missing`, `since`, `until`, `unreadable`, `blind`, `undated`,
+`remarks`), `rules` (`from`, `version`), `incidents` (`id`, `cause`, `severity`, `place`, `since`, `until`, `state`,
+`nodes`, `affected`, `explains`, `rule`, `because`, `runbook`), `quiet`, `explained` (how many nobody is told of),
+`decisions` (`id`, `cause`, `place`, `at`, `runbook`, `state`, `disrupts`, `rungs`), `holds` (`run`, `cause`, `place`,
+`at`, `gate`, `answer`, `why`), `pages` (`subject`, `cause`, `place`, `severity`, `to`, `since`, `sent`), `totals`.
+With `--against`: `before`, `after`, and `difference` (`same`, `gained`, `lost`, `altered`, `decisions_gained`,
+`decisions_lost`, `decisions_altered`, `totals`).
+
 A **decoded line** (`gpuward-agent decode`, one JSON object a line): `file` (of several), `line`, `host` (where the line names the
 machine that says it), `kind`, `component`, `code`, `name`, `severity`, `action`, and the keys of the event's kind.
 

@@ -12,15 +12,15 @@ from agent.contract.lines import KernelReader, areas, oom
 from agent.contract.messages import Severity
 from agent.contract.xid import is_cut
 
-_MARKERS = ("NVRM: ", *dict.fromkeys(marker for area in areas(kept=True) for marker in area.markers))
+MARKERS = ("NVRM: ", *dict.fromkeys(marker for area in areas(kept=True) for marker in area.markers))
 _BEFORE_MARKER = 200  # characters, at the most, from the beginning of a kernel line to what marks it
 
 
 # What marks a line that means something, cut within a word and long enough to end no ordinary line; and cut anywhere.
-_BEGUN = tuple(
-    {mark[:end] for mark in _MARKERS for end in range(8, len(mark)) if mark[end - 1 : end + 1].isalpha()}
+BEGUN = tuple(
+    {mark[:end] for mark in MARKERS for end in range(8, len(mark)) if mark[end - 1 : end + 1].isalpha()}
 )
-_BEGUN_LAST = tuple({mark[:end] for mark in _MARKERS for end in range(3, len(mark))})
+_BEGUN_LAST = tuple({mark[:end] for mark in MARKERS for end in range(3, len(mark))})
 # Where a word begins, also one that is glued to another: in other letters, or with a capital.
 _WORD = re.compile(r"(?<!\w)[\w\[{]|(?<=[^\x00-\x7f])[ -~]|(?<=[a-z0-9_])[A-Z]")
 # `pci 0000:3b:00.0: ...`, of a log without times: a part of the kernel and a device, and no program's level or exception.
@@ -192,7 +192,7 @@ def _unread(line: Line) -> str:
 
 
 def _marked(text: str) -> bool:
-    return text.endswith(_BEGUN) or is_cut(text) or any(marker in text for marker in _MARKERS)
+    return text.endswith(BEGUN) or is_cut(text) or any(marker in text for marker in MARKERS)
 
 
 def _suspicion(line: Line, text: str) -> str:
@@ -202,24 +202,24 @@ def _suspicion(line: Line, text: str) -> str:
         return _REST
     if _cries(text, 1):
         return _INSIDE
-    return _CUT if is_cut(text) or text.endswith(_BEGUN) else ""
+    return _CUT if is_cut(text) or text.endswith(BEGUN) else ""
 
 
 def _may_begin(line: Line) -> bool:
     """Of a line that may go on: does it hold what marks a line that means something, or the beginning of that?"""
     text = line.text[:MAX_TEXT]
-    marked = text.endswith(_BEGUN_LAST) or any(marker.rstrip() in text for marker in _MARKERS)
+    marked = text.endswith(_BEGUN_LAST) or any(marker.rstrip() in text for marker in MARKERS)
     return marked and not _unread(line) and not _means(KernelReader(kept=True), text)
 
 
 def _cries(text: str, start: int) -> bool:
     """Does a line that means something begin anywhere in a text, from `start` on, perhaps in the middle of a word?"""
-    last = max((text.rfind(marker) for marker in _MARKERS if marker in text), default=-1)
+    last = max((text.rfind(marker) for marker in MARKERS if marker in text), default=-1)
     if last < start:
         return False
     first = max(start, last - _BEFORE_MARKER)
     begins = {word.start() for word in _WORD.finditer(text, first, last + 1)}
-    begins |= {at for marker in _MARKERS if (at := text.find(marker, first)) >= 0}
+    begins |= {at for marker in MARKERS if (at := text.find(marker, first)) >= 0}
     reader = KernelReader(kept=True)
     return any(_means(reader, text[at:]) for at in sorted(begins))
 

@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -35,6 +34,7 @@ from nats.js.manager import JetStreamManager
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
 from agent.shared.nats_client import passed_directly
+from brain.adapters.log_record import Record as Record
 from brain.adapters.server_words import asked_at, parse_delivery
 from brain.nats_config import LogConfig
 
@@ -59,18 +59,6 @@ SET_BACK_S = (
 
 class NoRoom(Error):
     """The server has no space for a stream: somebody must make some."""
-
-
-class Record(NamedTuple):
-    """One message of the log."""
-
-    seq: int
-    # The server's timestamp, seconds since 1970; not yet clamped
-    at: float
-    subject: str
-    body: bytes
-    # How many messages the server has ready after this one
-    pending: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

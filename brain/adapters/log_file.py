@@ -24,7 +24,7 @@ import orjson
 
 from agent import __version__
 from agent.contract.errors import ContractError
-from brain.adapters.log import Record
+from brain.adapters.log_record import Record
 
 FORMAT = "gpuward-log"
 VERSION = 1

@@ -13,7 +13,7 @@ from agent.contract.lines.pcie import pci_drivers
 from agent.contract.messages import UnsentEvent
 from brain.cli.log_nodes import NodeLog
 
-_YEAR_2001_S = datetime(2001, 1, 1, tzinfo=UTC).timestamp()
+YEAR_2001_S = datetime(2001, 1, 1, tzinfo=UTC).timestamp()
 _LEAP_YEAR_S = 366 * 86_400.0  # the year 2000
 _NEW_YEAR_S = 300 * 86_400.0  # a log whose times have no year goes back by more: a year has begun
 _SET_BACK_S = 120.0  # by more no line comes late: the clock was set back, or has begun again with a boot
@@ -64,7 +64,7 @@ def read(own: NodeLog, driver: str, coverage: Coverage) -> Log:
 
 
 def _without_year(line: kernel_text.Line) -> bool:
-    return line.clock is Clock.WALL and line.mono_s < _YEAR_2001_S
+    return line.clock is Clock.WALL and line.mono_s < YEAR_2001_S
 
 
 def together(logs: Mapping[str, Log]) -> tuple[list[tuple[str, int, float, UnsentEvent]], float]:
@@ -72,8 +72,8 @@ def together(logs: Mapping[str, Log]) -> tuple[list[tuple[str, int, float, Unsen
     assumed to begin together; one whose times have no year is of the year in which it comes closest to those that have.
     """
     wall = all(log.clock is Clock.WALL for log in logs.values())
-    dated = [log.begin for log in logs.values() if log.begin is not None and log.begin >= _YEAR_2001_S]
-    begins = {node: _dated(log.begin or 0.0, dated) if wall else 0.0 for node, log in logs.items()}
+    dated = [log.begin for log in logs.values() if log.begin is not None and log.begin >= YEAR_2001_S]
+    begins = {node: dated_begin(log.begin or 0.0, dated) if wall else 0.0 for node, log in logs.items()}
     first = min(begins.values(), default=0.0)
     facts = []
     for node, log in logs.items():
@@ -83,9 +83,9 @@ def together(logs: Mapping[str, Log]) -> tuple[list[tuple[str, int, float, Unsen
     return sorted(facts, key=lambda fact: fact[2]), end_s
 
 
-def _dated(begin: float, dated: Sequence[float]) -> float:
+def dated_begin(begin: float, dated: Sequence[float]) -> float:
     """A time of the year 2000 (kernel_text: one without a year), in the year in which it is closest to the first of `dated`."""
-    if not dated or begin >= _YEAR_2001_S:
+    if not dated or begin >= YEAR_2001_S:
         return begin
     then = datetime.fromtimestamp(begin, UTC)
     near = datetime.fromtimestamp(dated[0], UTC).year

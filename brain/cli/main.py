@@ -57,6 +57,9 @@ COMMANDS: dict[str, Lazy] = {
     "doctor": lazy("brain.cli.doctor:doctor", "Looks over a whole installation, and says what to do."),
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
     "completion": lazy("brain.cli.completion:completion", "What bash, zsh or fish needs to complete these."),
+    "backtest": lazy(
+        "brain.cli.backtest.command:backtest", "What gpuward would have seen and decided, of a recording."
+    ),
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }
 
