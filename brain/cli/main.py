@@ -58,7 +58,7 @@ COMMANDS: dict[str, Lazy] = {
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
     "completion": lazy("brain.cli.completion:completion", "What bash, zsh or fish needs to complete these."),
     "backtest": lazy(
-        "brain.cli.backtest.command:backtest", "What gpuward would have seen and decided, of a recording."
+        "brain.cli.backtest_command:backtest", "What gpuward would have seen and decided, of a recording."
     ),
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }

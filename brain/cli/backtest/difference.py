@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from brain.cli.backtest.outcome import Backtest, FoundDecision, FoundIncident, FoundPage, Outcome
+from brain.cli.backtest.outcome import Backtest, BacktestOutcome, FoundDecision, FoundIncident, FoundPage
 
 Found = TypeVar("Found", FoundIncident, FoundDecision)
 
@@ -44,7 +44,7 @@ class Difference:
         return not any((*changed, *decided)) and all(one == other for one, other in self.totals.values())
 
 
-def between(before: Outcome, after: Outcome) -> Difference:
+def between(before: BacktestOutcome, after: BacktestOutcome) -> Difference:
     """Compares them: first what is at the same place, then what has one cause and moved to another."""
     found = Difference()
     pairs, found.lost, found.gained = _paired(

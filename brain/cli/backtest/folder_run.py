@@ -8,8 +8,8 @@ from brain.cli.backtest import facts as timeline_facts
 from brain.cli.backtest.facts import TimelineFact
 from brain.cli.backtest.folder import Folder, LogFile, looked_at
 from brain.cli.backtest.judge import Judge
-from brain.cli.backtest.kernel_logs import Fact, NodeFacts, Progress, Reader, on_one_clock
-from brain.cli.backtest.outcome import Backtest, Input, Outcome, When, listed, up, wall
+from brain.cli.backtest.kernel_logs import LineFact, LogOfNode, LogsReader, Progress, on_one_clock
+from brain.cli.backtest.outcome import Backtest, BacktestOutcome, Input, When, listed, up, wall
 from brain.cli.backtest.rule_sets import RuleSet
 from brain.config import read_places
 from brain.core.inputs import EventSeen, NodeState, PackLoaded
@@ -17,7 +17,7 @@ from brain.core.pack.spec import Pack, Place
 from brain.core.rehearsal.examples import event_of, patience
 
 # (at, node, where it stands, line or number, what) of the facts of one clock
-_Entry = tuple[float, str, str, int, Fact | TimelineFact]
+_Entry = tuple[float, str, str, int, LineFact | TimelineFact]
 
 
 def files_of(path: Path) -> list[LogFile]:
@@ -41,8 +41,8 @@ def backtest(
         raise ConfigError(_nothing(path, folder))
     places = read_places(folder.topology) if folder.topology is not None else {}
     counts = Input(kind="folder", files=len(folder.files), unreadable=dict(folder.unreadable))
-    reader = Reader(counts, driver=driver, names=tuple(places))
-    logs: list[NodeFacts] = []
+    reader = LogsReader(counts, driver=driver, names=tuple(places))
+    logs: list[LogOfNode] = []
     for file in folder.files:
         logs += reader.read(file.path, file.name, file.node, progress)
     facts = [fact for file in folder.facts for fact in timeline_facts.read(file)]
@@ -70,7 +70,7 @@ def _nothing(path: Path, folder: Folder) -> str:
 
 
 def _tell(
-    counts: Input, logs: Sequence[NodeFacts], facts: Sequence[TimelineFact], places: Mapping[str, Place]
+    counts: Input, logs: Sequence[LogOfNode], facts: Sequence[TimelineFact], places: Mapping[str, Place]
 ) -> None:
     """When it begins and ends, and what whoever reads the outcome must know."""
     dated = on_one_clock(logs)
@@ -87,9 +87,9 @@ def _tell(
         )
 
 
-def _judged(pack: Pack, logs: Sequence[NodeFacts], facts: Sequence[TimelineFact]) -> Outcome:
+def _judged(pack: Pack, logs: Sequence[LogOfNode], facts: Sequence[TimelineFact]) -> BacktestOutcome:
     dated = on_one_clock(logs)
-    found = Outcome()
+    found = BacktestOutcome()
     if dated or facts:
         entries: list[_Entry] = [
             (fact.at, fact.node, fact.file, fact.line, fact) for log in dated for fact in log.facts
@@ -107,7 +107,7 @@ def _judged(pack: Pack, logs: Sequence[NodeFacts], facts: Sequence[TimelineFact]
 
 def _one_clock(
     pack: Pack, nodes: Iterable[str], entries: list[_Entry], begin: float, end: float, when: When
-) -> Outcome:
+) -> BacktestOutcome:
     judge = Judge(observe=True, when=when)
     try:
         judge.feed(PackLoaded(id="pack", pack=pack), begin)

@@ -8,7 +8,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from agent.contract.actions.spec import Disrupts
-from brain.cli.backtest.outcome import FoundDecision, FoundHold, FoundIncident, FoundPage, Outcome, When
+from brain.cli.backtest.outcome import (
+    BacktestOutcome,
+    FoundDecision,
+    FoundHold,
+    FoundIncident,
+    FoundPage,
+    When,
+)
 from brain.core.effects import Note, SendPage
 from brain.core.engine import Engine
 from brain.core.inputs import Delivery, Input, Intent, TimerFired
@@ -130,10 +137,10 @@ class Judge:
             paged.sent[page.what] += 1
         self._timeline.pages.clear()
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> BacktestOutcome:
         """What came of it."""
         known = self._timeline.incidents
-        found = Outcome(quiet=len(self._quiet))
+        found = BacktestOutcome(quiet=len(self._quiet))
         for incident in sorted(known.values(), key=_order):
             if incident.state is IncidentState.EXPLAINED:
                 found.explained += 1

@@ -21,7 +21,7 @@ Progress = Callable[[int], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class LineFact:
     """What one line says."""
 
     # Seconds: since 1970, or since the machine booted
@@ -34,16 +34,16 @@ class Fact:
 
 
 @dataclass(slots=True, kw_only=True)
-class NodeFacts:
+class LogOfNode:
     """What one node says in one file."""
 
     node: str
     file: str
     clock: Clock
-    # Of its first and its last line, as `Fact.at`
+    # Of its first and its last line, as `LineFact.at`
     begin: float = 0.0
     end: float = 0.0
-    facts: list[Fact] = field(default_factory=list)
+    facts: list[LineFact] = field(default_factory=list)
 
     @property
     def dated(self) -> bool:
@@ -51,7 +51,7 @@ class NodeFacts:
         return self.clock is Clock.WALL
 
 
-class Reader:
+class LogsReader:
     """Reads the files one after another, and counts what it reads."""
 
     def __init__(self, counts: Input, *, driver: str = "", names: Sequence[str] = ()) -> None:
@@ -61,7 +61,7 @@ class Reader:
         self._known = frozenset(names)
         self._shared: dict[tuple[str, str, str], UnsentEvent] = {}
 
-    def read(self, path: Path, name: str, node: str, progress: Progress | None = None) -> list[NodeFacts]:
+    def read(self, path: Path, name: str, node: str, progress: Progress | None = None) -> list[LogOfNode]:
         """One file; `node`: whose it is by its name, empty: its lines say that. What cannot be read is counted and named."""
         sieve, unended = Sieve(), False
 
@@ -108,15 +108,15 @@ class Reader:
             return node
         return next((one for one in sorted(self._known) if node.startswith(f"{one}-")), node)
 
-    def _facts(self, log: Log, node: str, file: str, repeated: dict[int, int]) -> NodeFacts:
+    def _facts(self, log: Log, node: str, file: str, repeated: dict[int, int]) -> LogOfNode:
         begin = log.begin or 0.0
-        found = NodeFacts(node=node, file=file, clock=log.clock, begin=begin, end=begin + log.length_s)
+        found = LogOfNode(node=node, file=file, clock=log.clock, begin=begin, end=begin + log.length_s)
         lines: dict[int, int] = {}
         for line, after_s, unsent in log.unsent_events:
             more = repeated.get(line - 1, 0)
             lines[line] = 1 + more
             one = self._same(replace(unsent, count=unsent.count + more) if more else unsent)
-            found.facts.append(Fact(at=begin + after_s, node=node, file=file, line=line, unsent=one))
+            found.facts.append(LineFact(at=begin + after_s, node=node, file=file, line=line, unsent=one))
         self._counts.meaningful += sum(lines.values())
         return found
 
@@ -155,7 +155,7 @@ def _told(lines: Iterator[str], progress: Progress | None) -> Iterator[str]:
     progress(size)
 
 
-def on_one_clock(logs: Sequence[NodeFacts]) -> list[NodeFacts]:
+def on_one_clock(logs: Sequence[LogOfNode]) -> list[LogOfNode]:
     """Those with dates; where their times have no year, it is the one in which they come closest to those that have."""
     dated = [log for log in logs if log.dated]
     begins = sorted(log.begin for log in dated if log.begin >= log_times.YEAR_2001_S)

@@ -84,7 +84,7 @@ class FoundPage:
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class BacktestOutcome:
     """All of it, in the order of time."""
 
     incidents: list[FoundIncident] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Outcome:
     holds: list[FoundHold] = field(default_factory=list)
     pages: list[FoundPage] = field(default_factory=list)
 
-    def add(self, other: "Outcome") -> None:
+    def add(self, other: "BacktestOutcome") -> None:
         """Takes up what was judged by itself."""
         self.incidents += other.incidents
         self.quiet += other.quiet
@@ -159,7 +159,7 @@ class Backtest:
     # Where the rules are from, and their version
     rules: str
     version: str
-    outcome: Outcome
+    outcome: BacktestOutcome
 
     def data(self) -> dict[str, Any]:
         """Returns a dict that JSON can hold."""

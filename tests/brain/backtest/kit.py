@@ -11,7 +11,7 @@ from agent.contract import subjects
 from brain.adapters.codec import Codec, encode_event_body
 from brain.adapters.log_file import LogFileWriter, LogName
 from brain.adapters.log_record import Record
-from brain.cli.backtest.command import backtest
+from brain.cli.backtest_command import backtest
 from brain.core.effects import Effect
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Input

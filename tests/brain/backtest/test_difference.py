@@ -99,7 +99,7 @@ def test_a_wrong_rule_is_named_with_file_line_and_key(tmp_path: Path) -> None:
     """As `gpuward check` does."""
     from click.testing import CliRunner
 
-    from brain.cli.backtest.command import backtest
+    from brain.cli.backtest_command import backtest
 
     before = changed(tmp_path / "before", "gpu.yaml", "gpu-lost", "severity: P1", "severity: P7")
     error = (

@@ -149,7 +149,7 @@ def test_a_wrong_fact_is_named(fact: str, says: str, tmp_path: Path) -> None:
     folder(tmp_path, {"facts.jsonl": [fact], "n1.log": syslog("n1", ("03:12:00", LOST))})
     from click.testing import CliRunner
 
-    from brain.cli.backtest.command import backtest
+    from brain.cli.backtest_command import backtest
 
     error = CliRunner().invoke(backtest, [str(tmp_path)]).exception
     assert says in str(error)
@@ -253,7 +253,7 @@ def test_an_empty_folder_says_what_to_name(tmp_path: Path) -> None:
     """Nothing to read is an error of whoever asks."""
     from click.testing import CliRunner
 
-    from brain.cli.backtest.command import backtest
+    from brain.cli.backtest_command import backtest
 
     error = CliRunner().invoke(backtest, [str(tmp_path)]).exception
     assert "there is nothing to read in it: name a folder with a file <node>.log" in str(error)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from brain.cli.backtest.command import backtest
+from brain.cli.backtest_command import backtest
 from tests import manual
 
 

@@ -162,7 +162,7 @@ def test_a_file_that_is_no_log_says_what_to_do(tmp_path: Path) -> None:
     """A single kernel log is for `diagnose`."""
     from click.testing import CliRunner
 
-    from brain.cli.backtest.command import backtest
+    from brain.cli.backtest_command import backtest
 
     (tmp_path / "dmesg").write_text("[ 1.0] hello\n")
     for path, says in (
