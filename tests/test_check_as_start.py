@@ -121,3 +121,15 @@ def test_what_the_check_lets_pass_starts(folder: Path) -> None:
     rest = started.communicate(timeout=60)[1]
     assert started.returncode == 0, (said, rest)
     assert "this brain leads" in said[-1]
+
+
+async def test_before_the_cell_is_made_its_files_may_be_missing(folder: Path) -> None:
+    """Ansible writes the configuration first. Once there is a cell, they must be there."""
+    cell = folder / "data" / "cell"
+    text = CONSOLE + f'tls_cert_file = "{cell}/server.pem"\ntls_key_file = "{cell}/server.key"\n'
+    file = Path(configuration(folder, text))
+    await as_start.check(config.load(file))
+    assert as_start.missing_of_the_cell(config.load(file)) == [cell / "server.pem", cell / "server.key"]
+    cell.mkdir(parents=True)
+    with pytest.raises(ConfigError, match=r"server\.pem"):
+        await as_start.check(config.load(file))

@@ -7,6 +7,7 @@ parts: what a part refuses, the check refuses in the same words. Nothing is writ
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn, cast
 
 from agent.contract.errors import BugError
@@ -28,6 +29,7 @@ from brain.ufm import events
 
 async def check(loaded: config.BrainConfig) -> None:
     """ConfigError: the brain would not start with this configuration, or could not do what it names."""
+    loaded = _before_the_cell(loaded)
     async with AsyncExitStack() as stack:
         loaded.places()
         if loaded.archive.on:
@@ -51,6 +53,28 @@ async def check(loaded: config.BrainConfig) -> None:
             stack.push_async_callback(switch.close)
         # A console asks its brain when somebody comes; what it is built from is the configuration.
         Console(cast("BrainView", _NotRunning(config=loaded))).routes()
+
+
+def missing_of_the_cell(loaded: config.BrainConfig) -> list[Path]:
+    """The files that `gpuward cell init` makes and that the configuration names, as long as it has not run here: a file is
+    written, and checked, before that.
+    """
+    if loaded.cell_dir.exists():
+        return []
+    console, nats = loaded.console, loaded.nats
+    named = (console.tls_cert_file, console.tls_key_file, nats.seed_file, nats.ca_file)
+    return [file for file in named if file is not None and file.is_relative_to(loaded.cell_dir)]
+
+
+def _before_the_cell(loaded: config.BrainConfig) -> config.BrainConfig:
+    """The configuration without those files."""
+    missing = missing_of_the_cell(loaded)
+    console, nats = loaded.console, loaded.nats
+    if console.tls_cert_file in missing or console.tls_key_file in missing:
+        console = console.model_copy(update={"tls_cert_file": None, "tls_key_file": None})
+    gone = {key: None for key in ("seed_file", "ca_file") if getattr(nats, key) in missing}
+    nats = nats.model_copy(update=gone if loaded.cell_dir.exists() else {**gone, "operator": None})
+    return loaded.model_copy(update={"console": console, "nats": nats})
 
 
 def _bus(loaded: config.BrainConfig) -> None:

@@ -53,7 +53,9 @@ def run(path: Path | None, data: Path | None, port: int | None, verbose: bool, c
 
 
 def _warnings(loaded: config.BrainConfig) -> Iterator[str]:
-    """What is wrong now and keeps no brain from starting. An archive on S3 is not asked: that is what `gpuward doctor` does."""
+    """What is missing now, and no fault of the configuration. An archive on S3 is not asked: `gpuward doctor` does that."""
+    for file in as_start.missing_of_the_cell(loaded):
+        yield f"{file} is not there yet: `gpuward cell init` makes it before the first start"
     if loaded.archive.folder is not None:
         try:
             archive_store.opened(loaded.archive)
