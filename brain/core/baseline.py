@@ -26,7 +26,7 @@ class Baseline:
 
     def locate(self, values: str) -> tuple[Group, str] | None:
         """(group, value) of a node that reported `values`; None: it lacks one of the fields."""
-        fields = _parsed(values)
+        fields = parsed(values)
         if not fields.get(self._symptom.compare) or not all(fields.get(name) for name in self._symptom.alike):
             return None
         return tuple(fields[name] for name in self._symptom.alike), fields[self._symptom.compare]
@@ -55,6 +55,7 @@ class Baseline:
 
 
 @lru_cache(maxsize=4096)  # most nodes of a fleet report the same
-def _parsed(values: str) -> dict[str, str]:
+def parsed(values: str) -> dict[str, str]:
+    """What a node last reported, as State.peers keeps it."""
     found: dict[str, str] = json.loads(values)
     return found

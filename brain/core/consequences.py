@@ -7,7 +7,7 @@ from collections import Counter
 
 from brain.core import endings, ids, incidents, known, left_drained, recurrence
 from brain.core.context import Context
-from brain.core.faults import situations, spread, symptoms, twins
+from brain.core.faults import releases, situations, spread, symptoms, twins
 from brain.core.healing import blame, drains, limits, run_states, runs, steps, told
 from brain.core.incidents import IncidentTrigger
 from brain.core.operators import requests, returning
@@ -367,7 +367,7 @@ def _released(ctx: Context, incident: Incident) -> None:
         return
     here = ctx.index.matched.get(incident.node, ()) if incident.node else ctx.state.matched
     for scope in list(here):
-        if ctx.compiled.topology.serves(incident.scope, scope):
+        if releases.serves(ctx, incident.scope, scope):
             for name in ctx.state.matched[scope]:
                 inhibited = ctx.compiled.cause(name) in incident.inhibits
                 if inhibited and ids.key(name, scope) not in ctx.index.by_match:

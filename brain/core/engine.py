@@ -13,7 +13,7 @@ from agent.contract.messages import Event
 from brain.core import consequences, incidents, recurrence, reloading
 from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.faults import drift, reports, symptoms
+from brain.core.faults import drift, reports, suspects, symptoms
 from brain.core.healing import jobs, observing, patience, run_states, steps
 from brain.core.index import Index
 from brain.core.inputs import (
@@ -240,6 +240,8 @@ class Engine:
                 run_states.forget_tries(ctx, what)
             case "recovered":
                 ctx.changed.extend(symptoms.recovered_long_ago(ctx, what))
+            case "releases":
+                ctx.changed.extend(suspects.judge(ctx, what))
             case "recurred":
                 recurrence.forget(ctx, what)
             case "hold":

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from brain.core import ids, known, recurrence
 from brain.core.context import Context
-from brain.core.faults import situations, spread, twins
+from brain.core.faults import releases, situations, spread, twins
 from brain.core.healing import drains, runs
 from brain.core.pack.spec import Paging, Rule
 from brain.core.pack.topology import node_of, type_of
@@ -193,7 +193,7 @@ def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
         incident
         for incident in ctx.index.inhibitors.get(cause, {}).values()
         if incident.cause != cause
-        and ctx.compiled.topology.serves(incident.scope, scope)
+        and releases.serves(ctx, incident.scope, scope)
         and not runs.remedied(ctx, incident)
     ]
     first = min(around, key=lambda incident: (incident.opened_at, incident.id), default=None)
@@ -293,7 +293,11 @@ def _join(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
 
 def inhibit(ctx: Context, incident: Incident, rule: Rule) -> None:
     """The incident explains what the rule explains, too."""
-    more = [cause for cause in rule.inhibits if cause not in incident.inhibits]
+    _explain_more(ctx, incident, rule.inhibits)
+
+
+def _explain_more(ctx: Context, incident: Incident, causes: Iterable[str]) -> None:
+    more = [cause for cause in causes if cause not in incident.inhibits]
     if more:
         incident.inhibits += more
         ctx.index.add_incident(incident)
@@ -319,6 +323,7 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
         if fact.id not in known and len(incident.evidence) < MAX_LISTED:
             incident.evidence.append(fact)
     _affects(incident, symptom.members)
+    _explain_more(ctx, incident, releases.explains(ctx, symptom))
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:
         incident.stale = False
         ctx.note(
@@ -350,7 +355,7 @@ def _absorb(ctx: Context, inhibitor: Incident) -> None:
         for cause in inhibitor.inhibits
         for incidents in ctx.index.by_cause.get(cause, {}).values()
         for other in incidents.values()
-        if other.id != inhibitor.id and ctx.compiled.topology.serves(inhibitor.scope, other.scope)
+        if other.id != inhibitor.id and releases.serves(ctx, inhibitor.scope, other.scope)
     ]
     for other in sorted(explained, key=lambda each: (each.opened_at, each.id)):
         if other.state in OVER:

@@ -14,7 +14,7 @@ from brain.core.pack.spec import Mode, Pack, Paging, Priority, Runbook, Scalar
 # timers that belong to what people arranged, or to what is remembered of faults that are over
 # By how much timestamps run backwards where nobody has set a clock: another server of a cluster leads the log.
 STANDS_STILL_S = 2.0
-KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:")
+KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:", "releases:")
 
 
 class IncidentState(StrEnum):
@@ -463,6 +463,22 @@ class Node:
 
 
 @dataclass(slots=True, kw_only=True)
+class Traits:
+    """Since when a node has had what it is compared with others by: driver, firmware, kernel, product."""
+
+    # when it first told them. 0: before an earlier version kept this
+    since: float
+    # field of node.inventory -> when it was another one than before, and an hour more; absent: `since`
+    changed: dict[str, float] = field(default_factory=dict)
+    # field -> the value that it told last, where it tells none now
+    untold: dict[str, str] = field(default_factory=dict)
+
+    def begun(self, trait: str) -> float:
+        """From when on what happens to the node counts for its version."""
+        return max(self.since, self.changed[trait]) if trait in self.changed else self.since
+
+
+@dataclass(slots=True, kw_only=True)
 class OwnedDrain:
     """What one incident has taken, or keeps, out of service on one node."""
 
@@ -603,6 +619,10 @@ class State:
     inspected: dict[str, float] = field(default_factory=dict)
     # "<kind> <node>" -> the fields that `unlike` symptoms compare, as JSON
     peers: dict[str, str] = field(default_factory=dict)
+    # node -> since when it has had its versions
+    traits: dict[str, Traits] = field(default_factory=dict)
+    # "<symptom>" or "<symptom>/<xid>" -> node -> when it last began there, the newest last; for 14 days; bounded
+    ill: dict[str, dict[str, float]] = field(default_factory=dict)
     # "<figure> <what the nodes are made of>" -> node -> its newest value, the newest last; bounded
     figures: dict[str, dict[str, float]] = field(default_factory=dict)
     # id -> time, of inputs other than events and timers; bounded

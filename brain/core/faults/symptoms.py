@@ -12,7 +12,7 @@ from agent.contract.counted import counted
 from agent.contract.messages import Event
 from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import apart, facts, spread
+from brain.core.faults import apart, facts, releases, spread
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, node_of
 from brain.core.state import SetAside, SymptomState
@@ -161,6 +161,7 @@ def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]
     yield state
     for symptom, place, node in spread.watchers(ctx, state.name, state.scope):
         yield from _count_in(ctx, symptom, place, node, state)
+    releases.fell_ill(ctx, state)
 
 
 def end(

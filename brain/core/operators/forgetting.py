@@ -2,7 +2,7 @@
 
 from brain.core import ids, incidents
 from brain.core.context import Context
-from brain.core.faults import symptoms
+from brain.core.faults import releases, symptoms
 from brain.core.incidents import IncidentTrigger
 from brain.core.pack.topology import node_of
 
@@ -55,6 +55,7 @@ def forget(ctx: Context, node: str, why: str) -> None:
     for values in ctx.state.figures.values():
         values.pop(node, None)
     ctx.state.remedied.pop(node, None)
+    releases.forget_node(ctx, node)
     ctx.state.jobs.pop(node, None)
     ctx.cancel_timer(f"jobs:{node}")
     ctx.state.nodes.pop(node, None)

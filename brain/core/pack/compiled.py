@@ -24,7 +24,7 @@ from brain.core.pack.spec import (
     Symptom,
     Text,
 )
-from brain.core.pack.topology import CELL, WIDE, Topology, type_of
+from brain.core.pack.topology import CELL, NODELESS, Topology, type_of
 
 _SHARED = "shared-"  # how the names of generated rules begin
 _SHARED_TODO = Text(
@@ -65,8 +65,10 @@ class Compiled:
         # event kind -> overrides; the first that fits an event counts
         self.overrides = _by_kind(pack.overrides)
         self.rule_scopes: dict[str, list[str]] = {}  # symptom -> scope types of the rules that name it
+        self.named_by: dict[str, list[Rule]] = {}  # symptom -> the rules that name it
         for rule in rules:
             for name in symptoms_in(rule.when):
+                self.named_by.setdefault(name, []).append(rule)
                 scopes = self.rule_scopes.setdefault(name, [])
                 if rule.scope not in scopes:
                     scopes.append(rule.scope)
@@ -152,12 +154,7 @@ def _with_shared(pack: Pack) -> tuple[list[Symptom], list[Rule]]:
     for symptom in pack.symptoms:
         causes = tuple(dict.fromkeys(rule.cause or rule.name for rule in naming.get(symptom.name, ())))
         # Many nodes that differ from their peers at once are an upgrade under way, not a shared fault.
-        if (
-            symptom.scope in (*WIDE, CELL)
-            or symptom.name in covered
-            or not causes
-            or symptom.detect == "unlike"
-        ):
+        if symptom.scope in NODELESS or symptom.name in covered or not causes or symptom.detect == "unlike":
             continue
         further = _explained(pack, causes)
         # People are told of many nodes no sooner than of one: what passes by itself passes on all of them.
@@ -175,7 +172,7 @@ def _explained(pack: Pack, causes: tuple[str, ...]) -> tuple[str, ...]:
     named = [
         name
         for rule in pack.rules
-        if (rule.cause or rule.name) in further and rule.scope not in (*WIDE, CELL)
+        if (rule.cause or rule.name) in further and rule.scope not in NODELESS
         for name in symptoms_in(rule.when)
     ]
     shared = [f"{_base(name)}-{scope}" for name in named for scope in ("leaf", "rack", CELL)]

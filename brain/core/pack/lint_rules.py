@@ -10,7 +10,7 @@ from brain.core.pack import conditions
 from brain.core.pack.finding import Finding
 from brain.core.pack.lint_symptoms import BASE_FIELDS, KINDS, fits
 from brain.core.pack.spec import DRAIN, NAMED, Example, Expect, Given, Pack, Rule, Symptom, Text
-from brain.core.pack.topology import CELL, SCOPES, WIDE
+from brain.core.pack.topology import NODELESS, RELEASE, SCOPES
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,60}")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -97,9 +97,9 @@ def _fields(when: Mapping[str, Any]) -> Iterator[str]:
 
 def _sees(rule_scope: str, symptom_scope: str) -> bool:
     """Whether a situation of one scope type can have a symptom of the other."""
-    if rule_scope in (*WIDE, CELL):
+    if rule_scope in NODELESS:
         return rule_scope == symptom_scope
-    if rule_scope == "node" or symptom_scope in ("node", *WIDE, CELL, rule_scope):
+    if rule_scope == "node" or symptom_scope in ("node", *NODELESS, rule_scope):
         return True
     return {rule_scope, symptom_scope} == {"nic", "port"}
 
@@ -184,7 +184,8 @@ def _given(given: Given, path: _Path) -> Iterator[Finding]:
         yield Finding(path=(*path, "event"), text=f"there is no event kind {given.event!r}")
         return
     try:
-        components.check(given.component)
+        if kind.component != RELEASE:  # no part of a node
+            components.check(given.component)
     except ContractError as error:
         yield Finding(path=(*path, "component"), text=str(error))
     else:

@@ -12,7 +12,7 @@ from brain.core.pack.finding import Finding
 from brain.core.pack.lint_rules import condition
 from brain.core.pack.lint_symptoms import BASE_FIELDS
 from brain.core.pack.spec import DRAINS, NAMED, ONCALL, PAGE, TOLD, Pack, Rule, Runbook, Rung, Scalar, Symptom
-from brain.core.pack.topology import CELL, WIDE
+from brain.core.pack.topology import NODELESS, WIDE
 
 MAX_RETRIES = 10
 MIN_EVERY_S = 3600.0
@@ -110,7 +110,7 @@ def _node_action(rung: Rung, path: _Path, runbook: Runbook, rules: list[Rule]) -
         text = f"{rung.do} runs on a node, but the runbook is of scope {runbook.scope}"
         yield Finding(path=(*path, "do"), text=text)
     for rule in rules:
-        if rule.scope in (*WIDE, CELL):
+        if rule.scope in NODELESS:
             text = f"{rung.do} runs on a node, but rule {rule.name} is of scope {rule.scope}"
             yield Finding(path=(*path, "do"), text=text)
 

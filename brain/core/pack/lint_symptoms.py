@@ -10,7 +10,7 @@ from agent.contract.kinds import Kind
 from brain.core.pack import conditions, vocabulary
 from brain.core.pack.finding import Finding
 from brain.core.pack.spec import Match, Pack, Symptom
-from brain.core.pack.topology import CELL, SCOPES, WIDE
+from brain.core.pack.topology import CELL, NODELESS, SCOPES, WIDE
 
 KINDS: Mapping[str, Kind] = NODE_KINDS | vocabulary.KINDS
 # Fields that the situation of every node and component has.
@@ -100,7 +100,7 @@ def _spread(symptom: Symptom, path: _Path, known: Mapping[str, Symptom]) -> Iter
     counted = known.get(symptom.of)
     if counted is None:
         yield Finding(path=(*path, "of"), text=f"there is no symptom {symptom.of!r} whose nodes to count")
-    elif counted.scope in (*WIDE, CELL):
+    elif counted.scope in NODELESS:
         yield Finding(path=(*path, "of"), text=f"{symptom.of} is not a symptom of nodes or their parts")
     if symptom.scope not in (*WIDE, CELL):
         yield Finding(path=(*path, "scope"), text=f"a spread is counted at {', '.join(WIDE)} or {CELL}")
@@ -147,7 +147,7 @@ def _match(symptom: Symptom, match: Match, path: _Path) -> Iterator[Finding]:
     if not reaches(kind, symptom.scope):
         text = f"{match.kind} is about {kind.component}: it can not be placed at scope {symptom.scope}"
         yield Finding(path=(*path, "kind"), text=text)
-    if symptom.scope in (*WIDE, CELL) and match.kind not in vocabulary.KINDS:
+    if symptom.scope in NODELESS and match.kind not in vocabulary.KINDS:
         text = f"one node's word would open it for a whole {symptom.scope}: count its nodes (detect: spread)"
         yield Finding(path=(*path, "kind"), text=text)
     yield from where(match, kind, path)

@@ -1,7 +1,7 @@
 """Scopes, and which contain which.
 
 A scope is a text: `<component type>/<node>/<name>` (`gpu/n1/0000:3b:00`, `disk/n1/nvme0`), `node/<node>`, `chassis/<name>`,
-`leaf/<name>`, or another place of a kind in `WIDE`, or `cell`. A node may stand in several places of one kind (two power feeds,
+`leaf/<name>`, or another place of a kind in `WIDE`, `release/<what>/<version>` (the nodes that have it now), or `cell`. A node may stand in several places of one kind (two power feeds,
 a leaf switch for each rail); a device on a rail belongs to the leaf switch of that rail only.
 """
 
@@ -27,6 +27,8 @@ WIDE = (
     "room",
     "fabric",
 )
+RELEASE = "release"  # what nodes have in common that is no place; brain/core/faults/releases.py
+NODELESS = (*WIDE, RELEASE, CELL)  # wider than a node
 SCOPES = (
     "gpu",
     "nvswitch",
@@ -40,8 +42,7 @@ SCOPES = (
     "mount",
     "pcie",
     "node",
-    *WIDE,
-    CELL,
+    *NODELESS,
 )
 
 
@@ -69,7 +70,7 @@ def type_of(scope: str) -> str:
 def node_of(scope: str) -> str:
     """The node of a scope; empty for one wider than a node."""
     kind, _, rest = scope.partition("/")
-    return "" if kind in WIDE or kind == CELL else rest.partition("/")[0]
+    return "" if kind in NODELESS else rest.partition("/")[0]
 
 
 @lru_cache(maxsize=SCOPES_KEPT)
@@ -130,6 +131,8 @@ class Topology:
             name = _rail(place, component) if wanted == "leaf" and place.rails else ""
             name = name or getattr(place, wanted)
             return f"{wanted}/{name}" if name else ""
+        if RELEASE in (wanted, kind):
+            return component if wanted == kind else ""
         if wanted == kind:
             return f"{kind}/{node}/{_whole_name(kind, name)}"
         if wanted == "nic" and kind == "port":

@@ -18,6 +18,7 @@ UFM_HOT = "ufm.module_hot"
 UFM_SM_CHANGED = "ufm.sm_changed"
 UFM_SWITCH_DOWN = "ufm.switch_down"
 ALERT_FIRING = "alert.firing"
+FLEET_RELEASE = "fleet.release"
 
 _EVENT = (
     Field(name="event", type="text", summary="UFM's number of the event's type"),
@@ -213,6 +214,43 @@ KINDS: dict[str, Kind] = {
                 "text": "2 % is left on /scratch",
             },
             no_rule="what a site's alerts mean is the site's to say: docs/examples/rules/alertmanager.yaml",
+        ),
+        Kind(
+            name=FLEET_RELEASE,
+            component="release",
+            severity=Severity.ERROR,
+            source="brain",
+            summary="One symptom on so many nodes that share a version, and on so few others, that it is hardly chance.",
+            fields=(
+                Field(name="active", type="bool", summary="false: no node has this version any more"),
+                Field(
+                    name="symptom",
+                    type="text",
+                    summary="which; of an XID with its code, as in gpu_fatal_xid/119",
+                ),
+                Field(name="trait", type="text", summary="the field of node.inventory that the nodes share"),
+                Field(name="version", type="text", summary="its value"),
+                Field(name="nodes", type="int", summary="nodes with it that fell ill, apart from each other"),
+                Field(name="of", type="int", summary="nodes with it"),
+                Field(name="others", type="int", summary="nodes with other versions that fell ill"),
+                Field(name="of_others", type="int", summary="nodes with other versions"),
+                Field(
+                    name="p",
+                    type="float",
+                    summary="Fisher's exact test, one-sided: how likely that is by chance",
+                ),
+            ),
+            example={
+                "active": True,
+                "symptom": "gpu_fatal_xid/119",
+                "trait": "driver",
+                "version": "580.82.07",
+                "nodes": 7,
+                "of": 40,
+                "others": 0,
+                "of_others": 160,
+                "p": 8e-06,
+            },
         ),
     )
 }
