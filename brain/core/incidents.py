@@ -322,7 +322,7 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     for fact in symptom.evidence:
         if fact.id not in known and len(incident.evidence) < MAX_LISTED:
             incident.evidence.append(fact)
-    _affects(incident, symptom.members)
+    _affects(incident, symptom.members or releases.ill_with(ctx, symptom))
     _explain_more(ctx, incident, releases.explains(ctx, symptom))
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:
         incident.stale = False

@@ -116,6 +116,18 @@ def explains(ctx: Context, suspect: SymptomState) -> list[str]:
     return list(dict.fromkeys(rule.cause or rule.name for rule in named if type_of(rule.scope) in _HERE))
 
 
+def ill_with(ctx: Context, suspect: SymptomState) -> list[str]:
+    """The nodes with a suspected version that fell ill lately, in the order in which they did."""
+    if type_of(suspect.scope) != RELEASE:
+        return []
+    since = ctx.now - WITHIN_S
+    ill = {node: at for tag in suspect.open_facts for node, at in ctx.state.ill.get(tag, {}).items()}
+    return sorted(
+        (one for one, at in ill.items() if at > since and has(ctx.state, one, suspect.scope)),
+        key=ill.__getitem__,
+    )
+
+
 _HERE = (*_PARTS, "node")
 
 

@@ -123,7 +123,8 @@ def _suspicions(ctx: Context, ill: Mapping[str, float], known: str) -> tuple[int
     sick = Counter(told[node] for node in ill if node in told)
     unlike = ctx.compiled.unlikes.get(releases.KIND, ())
     names = [name for symptom in unlike for name in (symptom.compare, *symptom.alike)]
-    asked, found = 0, []
+    asked = 0
+    found: list[Suspicion] = []
     for trait in [name for name in _WORDS if name in names]:
         versions = {text: version for text in texts if (version := parsed(text).get(trait))}
         whole = sum(texts[text] for text in versions)

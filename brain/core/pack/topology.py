@@ -1,8 +1,9 @@
 """Scopes, and which contain which.
 
 A scope is a text: `<component type>/<node>/<name>` (`gpu/n1/0000:3b:00`, `disk/n1/nvme0`), `node/<node>`, `chassis/<name>`,
-`leaf/<name>`, or another place of a kind in `WIDE`, `release/<what>/<version>` (the nodes that have it now), or `cell`. A node may stand in several places of one kind (two power feeds,
-a leaf switch for each rail); a device on a rail belongs to the leaf switch of that rail only.
+`leaf/<name>`, or another place of a kind in `WIDE`, `release/<what>/<version>` (the nodes that have it now), or `cell`. A node
+may stand in several places of one kind (two power feeds, a leaf switch for each rail); a device on a rail belongs to the leaf
+switch of that rail only.
 """
 
 from collections.abc import Mapping
