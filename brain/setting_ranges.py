@@ -26,6 +26,8 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "remedies_per_day": (1, 1000),
     "remedies_per_week": (1, 1000),
     "remedies_per_month": (1, 1000),
+    "harm_nodes": (0, 1000),
+    "harm_share": (0, 1),
     "page_repeat_s": (10, 7 * 86_400),
     "group_at_least": (0, 10_000),
     "group_within_s": (1, 3600),

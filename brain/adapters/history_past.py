@@ -1,12 +1,12 @@
 """What the read model is asked about past times."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from brain import renamed
-from brain.adapters import parts
+from brain.adapters import outcomes, parts
 from brain.adapters.history_reads import HistoryReads
 
 # When an incident was over, from its body: as the index of the read model has it, word for word.
@@ -136,3 +136,35 @@ class PastQueries(HistoryReads):
             (max(at, 0.0), limit),
         )
         return [renamed.rename_in_incident(orjson.loads(body)) for (body,) in self._each(rows)]
+
+    def tried_since(self, at: float, limit: int) -> list[Mapping[str, Any]]:
+        """Returns what was tried since a time (seconds since 1970), the newest first: see brain/adapters/outcomes.py."""
+        return outcomes.tried_since(self._each, self._db, at, limit)
+
+    def boots_of(self, node: str, since: float, until: float) -> list[float]:
+        """Returns when a node started anew within a time."""
+        return outcomes.boots_of(self._db, node, since, until)
+
+    def runs_since(self, at: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the runs that began since a time (seconds since 1970), newest first."""
+        rows = self._db.execute(
+            "SELECT body FROM runs WHERE started_at >= ? ORDER BY started_at DESC, id LIMIT ?", (at, limit)
+        )
+        return [orjson.loads(body) for (body,) in self._each(rows)]
+
+    def said_about(self, incident: str, node: str, since: float, until: float) -> list[dict[str, Any]]:
+        """Returns what people said within a time about an incident, or about its node, in order."""
+        return self._notes(
+            f"WHERE n IN (SELECT n FROM notes WHERE {SAID} ORDER BY n DESC LIMIT ?) AND kind GLOB 'operator.*' "  # noqa: S608 - constants
+            "AND at BETWEEN ? AND ? AND ((incident = ? AND incident != '') OR (scope = ? AND ? != '')) ORDER BY n",
+            (_MOST_SAID, since, until, incident, f"node/{node}", node),
+        )
+
+    def stopped(self, run: str, incident: str) -> list[str]:
+        """Returns the gates that stood in the way of a run, in order, each once; not the mode, nor what passes by itself."""
+        rows = self._db.execute(
+            f"SELECT DISTINCT json_extract(CAST(data AS TEXT), '$.gate') FROM notes WHERE {OF_INCIDENT} AND run = ? "  # noqa: S608 - constants
+            "AND kind IN ('run.held', 'run.approval', 'run.observed', 'run.exhausted') ORDER BY n",
+            (incident, run),
+        )
+        return [gate for (gate,) in self._each(rows) if gate and gate not in ("mode", "settling")]

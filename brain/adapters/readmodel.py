@@ -14,7 +14,7 @@ import orjson
 
 from agent.contract.errors import ConfigError
 from agent.contract.messages import Event
-from brain.adapters import history_ids, parts
+from brain.adapters import history_ids, outcomes, parts
 from brain.adapters.files import move_away
 from brain.adapters.history_past import CLOSED_AT, NODE, SAID
 from brain.adapters.history_queries import OVER, HistoryQueries, is_damage
@@ -60,6 +60,7 @@ CREATE INDEX IF NOT EXISTS runs_incident ON runs(incident);
 CREATE INDEX IF NOT EXISTS incidents_node ON incidents({NODE}, opened_at);
 CREATE INDEX IF NOT EXISTS runs_node ON runs({NODE}, started_at);
 {parts.SCHEMA}
+{outcomes.SCHEMA}
 {history_ids.SCHEMA}
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
@@ -118,6 +119,11 @@ class ReadModel(HistoryQueries):
                 self._db.execute("BEGIN")
                 history_ids.fill(self._db)
                 self._set("evidence", "kept")
+        if not self._meta("outcomes"):
+            with self._db:
+                self._db.execute("BEGIN")
+                outcomes.fill(self._db)
+                self._set("outcomes", "kept")
 
     def position(self, identity: str) -> int:
         """Returns the last position of this log that has been written; 0 for another log."""
@@ -137,7 +143,7 @@ class ReadModel(HistoryQueries):
 
     def clear(self) -> None:
         """Deletes everything, so that it can be restored from the log."""
-        for table in ("notes", "incidents", "runs", "parts", "evidence", "meta"):
+        for table in ("notes", "incidents", "runs", "parts", *outcomes.TABLES, "evidence", "meta"):
             self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
 
     def write(
@@ -149,13 +155,15 @@ class ReadModel(HistoryQueries):
         told: Iterable[tuple[int, float, Event]] = (),
     ) -> None:
         """Writes what inputs up to `seq` caused: (position, note) pairs, the newest version of what changed, and what nodes told
-        of their parts: (position, when, event).
+        of their parts, or after they had started anew: (position, when, event).
         """
         with self._db:
             self._db.execute("BEGIN")
+            for _, at, event in told:  # first: what was tried is kept with the model of the card
+                if event.kind.startswith(parts.INVENTORY):
+                    parts.put(self._db, at, event)
+                outcomes.heard(self._db, at, event)
             self._put(notes, incidents, runs)
-            for _, at, event in told:
-                parts.put(self._db, at, event)
             self._set("seq", str(seq))
 
     def note(self, note: Note) -> None:
@@ -193,6 +201,7 @@ class ReadModel(HistoryQueries):
     def _put(
         self, notes: Iterable[tuple[int, Note]], incidents: Iterable[Incident], runs: Iterable[Run]
     ) -> None:
+        noted = tuple(notes)
         rows = [
             (
                 n.id,
@@ -206,7 +215,7 @@ class ReadModel(HistoryQueries):
                 n.caused_by,
                 orjson.dumps(dict(n.data)),
             )
-            for seq, n in notes
+            for seq, n in noted
         ]
         if rows:
             self._db.executemany(
@@ -220,10 +229,13 @@ class ReadModel(HistoryQueries):
         history_ids.put(self._db, changed)
         self._shown += len(shown)
         self._forget()
+        bodies = [(one, orjson.dumps(one, default=_plain)) for one in runs]
         self._db.executemany(
             "INSERT OR REPLACE INTO runs VALUES(?,?,?,?)",
-            [(one.id, one.incident, one.started_at, orjson.dumps(one, default=_plain)) for one in runs],
+            [(one.id, one.incident, one.started_at, body) for one, body in bodies],
         )
+        over = (orjson.loads(body) for one, body in bodies if one.state in outcomes.OVER)
+        outcomes.put(self._db, (note for _, note in noted), over)
 
     def _prune(self, added: int) -> None:
         self._written += added

@@ -25,6 +25,7 @@ class ModeJson(TypedDict):
     nodes: str
     mode: str
     who: str
+    why: str
 
 
 class ProposalJson(TypedDict):
@@ -645,6 +646,7 @@ class SetModeJson(TypedDict):
     nodes: str
     mode: str
     who: str
+    why: str
     at: str | None
 
 
@@ -723,6 +725,105 @@ class ReportJson(TypedDict):
     causes: list[CauseFiguresJson]
     nodes: list[NodeFiguresJson]
     jobs: list[JobFiguresJson]
+    not_known: list[str]
+
+
+class CameBackJson(TypedDict):
+    healed: int
+    back: int
+    upper: float
+
+
+class OfModelJson(TypedDict):
+    tried: int
+    helped: int
+    lower: float
+    upper: float
+    model: str
+
+
+class RemedyJson(TypedDict):
+    tried: int
+    helped: int
+    lower: float
+    upper: float
+    cause: str
+    runbook: str
+    rung: str
+    action: str
+    still_there: int
+    failed: int
+    unknown: int
+    not_tried: int
+    nodes: int
+    took_s: float | None
+    day: CameBackJson
+    week: CameBackJson
+    says: str
+    models: list[OfModelJson]
+
+
+class TakenBackJson(TypedDict):
+    runbook: str
+    since: str | None
+    why: str
+
+
+class RemedyProposalJson(TypedDict):
+    runbook: str
+    cause: str
+    rung: str
+    text: str
+
+
+class RemediesJson(TypedDict):
+    since: str | None
+    until: str | None
+    reaches: str | None
+    whole: bool
+    remedies: list[RemedyJson]
+    taken_back: list[TakenBackJson]
+    proposals: list[RemedyProposalJson]
+
+
+class PlannedJson(TypedDict):
+    incident: str
+    run: str
+    cause: str
+    node: str
+    at: str | None
+    rung: str
+    stopped: list[str]
+    how: str
+    did: str
+    after_s: float | None
+
+
+class ReadyJson(TypedDict):
+    runbook: str
+    mode: str
+    at_most: str
+    planned: int
+    nodes: int
+    same: int
+    people: int
+    itself: int
+    explained: int
+    open: int
+    approved: int
+    healed: int
+    stopped: dict[str, Any]
+    lower: float
+    verdict: str
+    text: str
+    cases: list[PlannedJson]
+
+
+class ReadinessJson(TypedDict):
+    since: str | None
+    until: str | None
+    whole: bool
+    runbooks: list[ReadyJson]
     not_known: list[str]
 
 

@@ -19,6 +19,10 @@ COMMANDS: dict[str, Lazy] = {
     "status": lazy("brain.cli.queries:status", "The state of the brain, and the holds and modes in force."),
     "incidents": lazy("brain.cli.queries:incidents", "Open incidents."),
     "runs": lazy("brain.cli.queries:runs", "Runs of runbooks: what is done, and what waits for a person."),
+    "remedies": lazy("brain.cli.outcomes:remedies", "What helped against which fault, and what did not."),
+    "readiness": lazy(
+        "brain.cli.outcomes:readiness", "What runbooks would have done by themselves, and what people did."
+    ),
     "nodes": lazy("brain.cli.queries:nodes", "The nodes and their newest heartbeats."),
     "fleet": lazy("brain.cli.fleet:fleet", "Many cells under one view: who leads, what is open."),
     "explain": lazy(

@@ -238,4 +238,5 @@ def _hold(hold: HoldJson) -> str:
 
 def _mode(mode: ModeJson) -> str:
     where = f"nodes {mode['nodes']}" if mode["nodes"] else "what is wider than a node"
-    return f"{mode['mode']}: runbook {mode['runbook']} on {where} ({mode['who'] or 'configuration'})"
+    who = f"{mode['who'] or 'configuration'}{', since ' + mode['why'] if mode['why'] else ''}"
+    return f"{mode['mode']}: runbook {mode['runbook']} on {where} ({who})"

@@ -78,3 +78,23 @@ class Named(Protocol):
     def incidents_of_event(self, id_: str) -> list[str]:
         """Returns the ids of the incidents of which an event is evidence."""
         ...
+
+    def tried_since(self, at: float, limit: int) -> list[Mapping[str, Any]]:
+        """Returns what was tried since a time (seconds since 1970), the newest first: see brain/adapters/outcomes.py."""
+        ...
+
+    def boots_of(self, node: str, since: float, until: float) -> list[float]:
+        """Returns when a node started anew within a time."""
+        ...
+
+    def runs_since(self, at: float, limit: int) -> list[dict[str, Any]]:
+        """Returns the runs that began since a time (seconds since 1970), newest first."""
+        ...
+
+    def said_about(self, incident: str, node: str, since: float, until: float) -> list[dict[str, Any]]:
+        """Returns what people said within a time about an incident, or about its node, in order."""
+        ...
+
+    def stopped(self, run: str, incident: str) -> list[str]:
+        """Returns the gates that stood in the way of a run, in order, each once; not the mode, nor what passes by itself."""
+        ...

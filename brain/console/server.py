@@ -50,6 +50,7 @@ from brain.console.evidence import Bundles
 from brain.console.evidence_files import Unpacker
 from brain.console.fleet import routes as fleet_routes
 from brain.console.needs import routes as needs_routes
+from brain.console.outcomes import routes as outcome_routes
 from brain.console.pack import routes as pack_routes
 from brain.console.reading import Reading
 from brain.console.reports import routes as report_routes
@@ -99,6 +100,7 @@ class Console:
             *needs_routes.routes(brain, self._reading),
             *pack_routes.routes(brain, self._reading),
             *report_routes.routes(brain, self._reading),
+            *outcome_routes.routes(brain, self._reading),
             *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),
             *token_routes.routes(brain, self._door, self._credentials, self._sessions, self._proposals),

@@ -161,10 +161,14 @@ def hold(raw: Hold) -> HoldShape:
 
 
 def modes(state: State) -> list[ModeShape]:
-    """Returns the modes in force, weakest first: those of the configuration, then those that operators have set."""
+    """Returns the modes in force, weakest first: those of the configuration, then those that operators and gpuward have set."""
     settings = state.pack.settings.modes if state.pack else ()
-    site = [ModeShape(runbook=one.runbook, nodes=one.nodes, mode=one.mode.value, who="") for one in settings]
+    site = [
+        ModeShape(runbook=one.runbook, nodes=one.nodes, mode=one.mode.value, who="", why="")
+        for one in settings
+    ]
     operators = [
-        ModeShape(runbook=one.runbook, nodes=one.nodes, mode=one.mode, who=one.who) for one in state.modes
+        ModeShape(runbook=one.runbook, nodes=one.nodes, mode=one.mode, who=one.who, why=one.why)
+        for one in state.modes
     ]
     return site + operators

@@ -5,7 +5,7 @@ Each consequence may lead to more: they wait in the context, and `propagate` han
 
 from collections import Counter
 
-from brain.core import endings, ids, incidents, known, left_drained, recurrence
+from brain.core import demotion, endings, ids, incidents, known, left_drained, recurrence
 from brain.core.context import Context
 from brain.core.faults import releases, situations, spread, symptoms, twins
 from brain.core.healing import blame, drains, limits, run_states, runs, steps, told
@@ -67,6 +67,7 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
     soon = ctx.now < incident.hold_off_until + spread.GROWS_S
     if run is None and not (soon and incidents.wanes(ctx, incident)):
         incidents.transition(ctx, incident, IncidentTrigger.HOLD_OFF_ENDED, "nothing wider explains it")
+        demotion.incident_opened(ctx, incident)
         _remedy(ctx, incident)
         return
     why = "few nodes show it by now: it is judged when it is over, or grows again"
@@ -245,6 +246,7 @@ def _recover(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: st
 
 def _run_ended(ctx: Context, run: Run) -> None:
     ctx.changed.extend(symptoms.run_ended(ctx, run.id))
+    demotion.run_ended(ctx, run)
     for former in requests.ended(ctx, run):
         _recover(ctx, former, IncidentTrigger.CLEARED, f"it was done again ({run.id}), and ended well")
     incident = ctx.state.incidents.get(run.incident)

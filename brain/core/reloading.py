@@ -5,7 +5,7 @@ What they end is not proven to be healed.
 
 from collections.abc import Mapping
 
-from brain.core import consequences, ids, incidents, known
+from brain.core import consequences, demotion, ids, incidents, known
 from brain.core.context import Context
 from brain.core.faults import spread, symptoms
 from brain.core.healing import drains
@@ -54,7 +54,7 @@ def _judge_by_new_rules(ctx: Context) -> None:
         else:
             del ctx.state.matched[scope]
             ctx.index.remove_match(scope)
-    kept = (*rules, requests.REQUEST, drains.LEFT)
+    kept = (*rules, requests.REQUEST, drains.LEFT, demotion.HARMS)
     for key in [key for key in ctx.index.by_match if ids.name_of(key) not in kept]:
         rule, scope = ids.split(key)
         consequences.match_ended(ctx, rule, scope, f"rule {rule} was removed")

@@ -14,7 +14,13 @@ from brain.core.pack.spec import Mode, Pack, Paging, Priority, Runbook, Scalar
 # timers that belong to what people arranged, or to what is remembered of faults that are over
 # By how much timestamps run backwards where nobody has set a clock: another server of a cluster leads the log.
 STANDS_STILL_S = 2.0
+<<<<<<< HEAD
 KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:", "releases:")
+=======
+# who has set a mode that no person has set
+GPUWARD = "gpuward"
+KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:")
+>>>>>>> 6d73e044 (Outcomes are kept, a runbook that harms is taken back, and readiness shows what would have been done)
 
 
 class IncidentState(StrEnum):
@@ -132,6 +138,8 @@ class StepRecord:
     why: str = ""
     # None: no verification has ended
     verified: bool | None = None
+    # when its outcome came, or its verification ended. 0: neither has
+    settled_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -502,6 +510,21 @@ class Disruption:
 
 
 @dataclass(slots=True, kw_only=True)
+class Aftermath:
+    """What became of a node after a runbook's last disruptive step there that was to heal it."""
+
+    # when the step left
+    at: float
+    # for which
+    incident: str
+    severity: Priority
+    # whether the node was heard then
+    heard: bool
+    # what shows that it was made worse, as a clause; empty: nothing does
+    worse: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
 class Hold:
     """An operator's stop on a scope."""
 
@@ -541,7 +564,11 @@ class ModeOverride:
     # glob
     nodes: str
     mode: Mode
+    # an operator's name, or `gpuward`
     who: str
+    # of one that gpuward has set, which only makes stricter what was said before it: why, and when. Empty: an operator has
+    why: str = ""
+    since: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -601,6 +628,8 @@ class State:
     recurred: dict[str, list[float]] = field(default_factory=dict)
     # node -> when remedies disrupted it lately; bounded
     remedied: dict[str, list[float]] = field(default_factory=dict)
+    # runbook -> node -> what became of it lately; bounded
+    aftermath: dict[str, dict[str, Aftermath]] = field(default_factory=dict)
     # node that nobody may speak for -> when it was revoked, by the clock of the brain's machine where that was said; bounded
     shut_out: dict[str, float] = field(default_factory=dict)
     # node that was forgotten while it was drained -> our marks on it in the scheduler; until it is heard again; bounded

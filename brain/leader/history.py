@@ -47,6 +47,7 @@ class HistoryWriter:
         # What was written before is of another log than the one that was opened.
         self.of_another_log = False
         self._pending = _Pending()
+        self._boots: dict[str, str] = {}  # node -> boot id of its newest event
         self._unwritten = asyncio.Event()
         self._progress = asyncio.Event()
         self._lost = asyncio.Event()
@@ -77,6 +78,7 @@ class HistoryWriter:
         self.of_another_log = self._readmodel.is_of_another(identity)
         if self.of_another_log:
             self._feed.end()
+        self._boots.clear()
         self._readmodel.begin(identity)
         self._written = self._readmodel.position(identity)
         return self._written
@@ -90,6 +92,7 @@ class HistoryWriter:
             if not is_damage(error):
                 raise
             self._readmodel.set_aside(error)
+        self._boots.clear()
         self._readmodel.begin(identity)
         self._written = 0
 
@@ -100,6 +103,7 @@ class HistoryWriter:
     def rewind(self, seq: int) -> None:
         """The log was cut to this position: other inputs follow."""
         self._handled = self._written = seq
+        self._boots.clear()
         self._feed.end()
 
     def collect(
@@ -110,8 +114,11 @@ class HistoryWriter:
         """
         pending = self._pending
         who = given.who if isinstance(given, OperatorCommand) else ""
-        if isinstance(given, EventSeen) and given.event.kind.startswith(INVENTORY):
-            pending.told.append((seq, at, given.event))
+        if isinstance(given, EventSeen):
+            event = given.event
+            if event.kind.startswith(INVENTORY) or self._boots.get(event.node) != event.boot:
+                self._boots[event.node] = event.boot
+                pending.told.append((seq, at, event))
         for effect in effects:
             match effect:
                 case Note():

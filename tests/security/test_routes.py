@@ -34,6 +34,8 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("GET", "/api/v1/fleet"): (READ, None),
     ("GET", "/api/v1/needs"): (READ, None),
     ("GET", "/api/v1/reports"): (READ, None),
+    ("GET", "/api/v1/remedies"): (READ, None),
+    ("GET", "/api/v1/readiness"): (READ, None),
     ("GET", "/api/v1/rules"): (READ, None),
     ("GET", "/api/v1/rules/{name}"): (READ, None),
     ("GET", "/api/v1/runbooks"): (READ, None),

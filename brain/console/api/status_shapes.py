@@ -31,7 +31,11 @@ class ModeShape(Shape):
     runbook: str = Field(description="Glob.")
     nodes: str = Field(description="Glob; empty: scopes wider than a node.")
     mode: str = Field(description="`observe`, `approve` or `auto`.")
-    who: str = Field(description="Who has set it; empty: the configuration.")
+    who: str = Field(
+        description="Who has set it; empty: the configuration. `gpuward`: it has taken back what harms (operations.md), and only "
+        "makes what stands before it stricter."
+    )
+    why: str = Field(description="Why gpuward has; empty: it has not.")
 
 
 class ProposalShape(Shape):

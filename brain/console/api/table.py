@@ -37,6 +37,12 @@ from brain.console.api.incident_shapes import (
 from brain.console.api.log_shapes import LogQuery, WatchQuery
 from brain.console.api.needs_shapes import NeedsQuery, NeedsShape
 from brain.console.api.node_shapes import CardShape, NodeDetailShape
+from brain.console.api.outcome_shapes import (
+    ReadinessQuery,
+    ReadinessShape,
+    RemediesQuery,
+    RemediesShape,
+)
 from brain.console.api.pack_shapes import (
     RuleDetailShape,
     RuleListShape,
@@ -160,6 +166,20 @@ REPORTS = reads(
     ReportShape,
     query=ReportQuery,
     media="text/csv",
+)
+REMEDIES = reads(
+    "remedies",
+    "/remedies",
+    "What helped against which fault, how long it took, and how often it came back; and what gpuward proposes.",
+    RemediesShape,
+    query=RemediesQuery,
+)
+READINESS = reads(
+    "readiness",
+    "/readiness",
+    "What the runbooks that may not act by themselves would have done, and what people did instead.",
+    ReadinessShape,
+    query=ReadinessQuery,
 )
 WATCH = reads(
     "watch",
@@ -294,6 +314,8 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     RUNBOOKS,
     RUNBOOK,
     REPORTS,
+    REMEDIES,
+    READINESS,
     WATCH,
     EVIDENCE,
     EVIDENCE_FILES,

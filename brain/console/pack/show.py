@@ -177,14 +177,15 @@ def _modes(
     for one in modes:
         if not fnmatchcase(runbook, one.runbook):
             continue
-        who = one.who if isinstance(one, ModeOverride) else ""
+        who, why, since = (one.who, one.why, one.since) if isinstance(one, ModeOverride) else ("", "", 0.0)
         sentence = f"{do(who, 'sets')} {one.runbook} to {one.mode} on nodes {one.nodes}"
         yield SetModeShape(
             runbook=one.runbook,
             nodes=one.nodes,
             mode=one.mode,
             who=who,
-            at=shapes.iso(said.get(sentence, 0.0)) if who else None,
+            why=why,
+            at=shapes.iso(since or said.get(sentence, 0.0)) if who else None,
         )
 
 

@@ -3,8 +3,6 @@
 Only disruptive rungs pass the gates: collecting evidence and paging are always allowed (except in observe mode).
 """
 
-from fnmatch import fnmatchcase
-
 from agent.contract.actions.spec import Disrupts
 from agent.contract.commands import Outcome
 from agent.contract.counted import counted
@@ -14,6 +12,7 @@ from brain.core.effects import AskJobs
 from brain.core.faults import situations
 from brain.core.healing import approvals, drains, looks, plans, unheard
 from brain.core.healing.limits import SCHEDULE, answers, breaker, offender, related, tries
+from brain.core.healing.modes import mode_of, taken_back
 from brain.core.healing.verdicts import Case, Decision, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
 from brain.core.pack.topology import node_of, type_of
@@ -29,7 +28,6 @@ BOOT_JITTER_S = 1.0
 # A change that only people can make wakes the run; the gate is asked again after this time all the same.
 AGAIN_S = 600.0
 _COUNTED = ("chassis", "leaf", "rack", "pod")  # places with a budget of their own (law 1)
-_STRICTEST_FIRST = (Mode.OBSERVE, Mode.APPROVE, Mode.AUTO)
 GO = Verdict(answer=Decision.GO, gate="", reason="no gate objects")
 
 
@@ -41,27 +39,6 @@ def check(ctx: Context, run: Run, incident: Incident, rung: Rung) -> Verdict:
         if verdict is not None:
             return verdict
     return GO
-
-
-def mode_of(ctx: Context, runbook: str, node: str, at_most: Mode) -> Mode:
-    """The mode in force for a runbook on a node: the last operator command that fits, else the last setting that fits.
-
-    Never looser than `at_most`; OBSERVE where nothing fits, and always with `observe_all`.
-    """
-    if ctx.observe_all:
-        return Mode.OBSERVE
-    mode = Mode.OBSERVE
-    for setting in ctx.compiled.settings.modes:
-        if _fits(setting.runbook, runbook) and _fits(setting.nodes, node):
-            mode = setting.mode
-    for override in ctx.state.modes:
-        if _fits(override.runbook, runbook) and _fits(override.nodes, node):
-            mode = override.mode
-    return min(mode, at_most, key=_STRICTEST_FIRST.index)
-
-
-def _fits(pattern: str, name: str) -> bool:
-    return pattern == "*" or fnmatchcase(name, pattern)
 
 
 def hold(case: Case) -> Verdict | None:
@@ -97,7 +74,7 @@ def mode(case: Case) -> Verdict | None:
         if case.run.requested_by not in ("", SCHEDULE):
             return None  # the operator who started the run has agreed by that
         void = approvals.void(case.ctx, case.run)
-        reason = f"{case.run.runbook.name} is in approve mode"
+        reason = f"{case.run.runbook.name} is in approve mode{taken_back(case.ctx, case.run.runbook.name)}"
         return Verdict(
             answer=Decision.APPROVAL,
             gate="mode",

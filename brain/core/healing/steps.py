@@ -15,6 +15,7 @@ from brain.core.healing import (
     drains,
     failed_tests,
     gates,
+    harm,
     holding,
     looks,
     plans,
@@ -69,6 +70,7 @@ def intended(ctx: Context, step_id: str, epoch: int) -> None:
     watch(ctx, run)
     if step.disrupts is not Disrupts.NOTHING:
         run.disrupted, run.disturbed_at = True, ctx.now
+    harm.began(ctx, run, step)
     if step.node and ctx.actions[step.action].drains:
         drains.began(ctx, step)
     elif step.node and ctx.actions[step.action].returns:
@@ -159,6 +161,7 @@ def result(ctx: Context, given: StepResult) -> None:
         run.disturbed_at = ctx.now
     drain_results.keep(ctx, run, rung, outcome, given.data)
     run.steps[-1].outcome, run.steps[-1].why = outcome.value, why
+    run.steps[-1].settled_at = ctx.now
     ctx.note(
         "step.result",
         f"{rung.name}: {outcome}: {why}",
@@ -322,7 +325,7 @@ def _check_proof(ctx: Context, run: Run, rung: Rung) -> None:
 
 
 def _verified(ctx: Context, run: Run, rung: Rung) -> None:
-    run.steps[-1].verified = True
+    run.steps[-1].verified, run.steps[-1].settled_at = True, ctx.now
     gone_s = ctx.now - run.quiet_since
     why = f"{rung.name} worked: the symptoms have been gone for {gone_s:.0f} s"
     runs.succeed(ctx, run, why, run.rung + 1)
@@ -330,7 +333,7 @@ def _verified(ctx: Context, run: Run, rung: Rung) -> None:
 
 def _not_verified(ctx: Context, run: Run, why: str, *, seen: bool = False) -> None:
     """The remedy is not proven. `seen`: the fault is still there; else it is not known whether it helped."""
-    run.steps[-1].verified = False if seen else None
+    run.steps[-1].verified, run.steps[-1].settled_at = False if seen else None, ctx.now
     run.moved_at = ctx.now
     looks.forget(run)
     ctx.note("run.not_verified", why, incident=run.incident, run=run.id, scope=run.scope)

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable, Mapping
 
-from brain.core import ids, incidents, stops
+from brain.core import demotion, ids, incidents, stops
 from brain.core.context import Context
-from brain.core.healing import approvals, drains, gates, limits, run_states, runs, steps
+from brain.core.healing import approvals, drains, limits, modes, run_states, runs, steps
 from brain.core.healing.drains import LEFT
 from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
@@ -198,9 +198,15 @@ def _mode(ctx: Context, command: OperatorCommand) -> None:
     if mode not in [known.value for known in Mode] or not runbook:
         _refused(ctx, command, "a mode needs a runbook and one of observe, approve, auto")
         return
-    ctx.state.modes = [entry for entry in ctx.state.modes if (entry.runbook, entry.nodes) != (runbook, nodes)]
+    ctx.state.modes = [
+        entry
+        for entry in ctx.state.modes
+        if (entry.runbook, entry.nodes) != (runbook, nodes)
+        and not (entry.why and nodes == "*" and modes.fits(runbook, entry.runbook))
+    ]
     ctx.state.modes.append(ModeOverride(runbook=runbook, nodes=nodes, mode=Mode(mode), who=command.who))
     ctx.note("operator.mode", f"{do(command.who, 'sets')} {runbook} to {mode} on nodes {nodes}")
+    demotion.mode_said(ctx, runbook, nodes, command.who)
     for incident in list(ctx.state.incidents.values()):
         _begin_what_was_observed(ctx, incident)
     for run in list(ctx.state.runs.values()):
@@ -215,7 +221,7 @@ def _begin_what_was_observed(ctx: Context, incident: Incident) -> None:
     last = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
     if incident.state is IncidentState.NEEDS_HUMAN and last is not None and last.state is RunState.OBSERVED:
         runbook = ctx.compiled.runbooks.get(incident.runbook)
-        if runbook and gates.mode_of(ctx, runbook.name, incident.node, runbook.at_most) is not Mode.OBSERVE:
+        if runbook and modes.mode_of(ctx, runbook.name, incident.node, runbook.at_most) is not Mode.OBSERVE:
             incidents.transition(
                 ctx, incident, IncidentTrigger.RUN_STARTED, f"runbook {runbook.name} may act now"
             )

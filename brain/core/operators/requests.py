@@ -8,8 +8,8 @@ import heapq
 from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.healing import run_states, runs
-from brain.core.healing.gates import mode_of
 from brain.core.healing.limits import SCHEDULE
+from brain.core.healing.modes import mode_of
 from brain.core.incidents import IncidentTrigger
 from brain.core.pack.spec import Mode, Paging, Priority, Runbook
 from brain.core.pack.topology import node_of, type_of

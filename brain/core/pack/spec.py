@@ -453,6 +453,10 @@ class Settings:
     # class of the fault (degraded, dead) -> how long its drain waits for jobs, and what then; a class without: degraded
     # 7 days, then fail; dead 4 hours, then requeue
     drains: Mapping[Literal["degraded", "dead"], DrainWait] = field(default_factory=dict)
+    # a runbook after which this many nodes were worse is taken back to approve mode, and people are told; 0: never
+    harm_nodes: int = 3
+    # if they are also more than this share of the nodes that it treated in 14 days, 0 to 1 (Wilson's lower bound)
+    harm_share: float = 0.25
     # when a page is repeated, since the first page; after the last one, that pause again and again
     page_repeat_s: tuple[float, ...] = (300, 600, 1200, 2400, 4800)
     # the severities whose pages are repeated until somebody acknowledges; a page of another one is sent once

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brain.core.healing import gates
+from brain.core.healing import gates, modes
 from brain.core.healing.verdicts import Verdict
 from brain.core.pack.spec import Mode, Rung
 from tests.brain.core.cell import GPU, NOW, Cell, Given, ask_a_person, table, wait
@@ -108,7 +108,7 @@ def test_hold(givens: list[Given], answer: Verdict | None) -> None:
 def test_the_mode_in_force(givens: list[Given], node: str, mode: str) -> None:
     """What a person said last, else the site's last setting that fits runbook and node; never looser than the runbook."""
     cell = Cell(*givens)
-    assert gates.mode_of(cell.ctx(), "reset-gpu", node, cell.run.runbook.at_most).value == mode
+    assert modes.mode_of(cell.ctx(), "reset-gpu", node, cell.run.runbook.at_most).value == mode
 
 
 OBSERVES = wait("mode", "reset-gpu is in observe mode for this node", gates.AGAIN_S)

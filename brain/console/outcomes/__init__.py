@@ -1,0 +1,1 @@
+"""What helped, what did not, and what would have: learned from what became of each fault."""
