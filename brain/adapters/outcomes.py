@@ -13,7 +13,7 @@ import orjson
 from agent.contract.commands import Outcome
 from agent.contract.messages import Event
 from brain.core.effects import Note
-from brain.core.healing.results import Result
+from brain.core.healing.results import RungResult
 from brain.core.pack.topology import component_of, node_of
 from brain.core.state import RunState
 
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS tried(
     model TEXT NOT NULL,      -- of the card, else of the node's first GPU; empty: not told
     runbook TEXT NOT NULL,
     action TEXT NOT NULL,
-    result TEXT NOT NULL,     -- Result
+    result TEXT NOT NULL,     -- RungResult
     attempts INTEGER NOT NULL,
     at REAL NOT NULL,         -- when it was first begun
     settled_at REAL NOT NULL, -- when its verification ended, or its outcome came
@@ -153,15 +153,15 @@ def _run(db: sqlite3.Connection, run: Json) -> None:
     )
 
 
-def _result(step: Json) -> Result:
+def _result(step: Json) -> RungResult:
     """What came of a rung, by its last attempt."""
     if step["verified"] is not None:
-        return Result.HELPED if step["verified"] else Result.STILL_THERE
+        return RungResult.HELPED if step["verified"] else RungResult.STILL_THERE
     if step["outcome"] == Outcome.FAILED:
-        return Result.FAILED
+        return RungResult.FAILED
     if step["outcome"] in (Outcome.OK, Outcome.UNKNOWN, ""):
-        return Result.UNKNOWN
-    return Result.NOT_TRIED
+        return RungResult.UNKNOWN
+    return RungResult.NOT_TRIED
 
 
 def _model(db: sqlite3.Connection, node: str, scope: str, at: float) -> str:

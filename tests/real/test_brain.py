@@ -148,7 +148,7 @@ async def test_operator_commands_are_on_the_log_and_answered(tmp_path: Path) -> 
         assert "nothing to do: ann has acknowledged it already, since " in second.output
         assert "ann" in (await cli(whole, "incidents")).output
         assert (await cli(whole, "mode", "link-*", "approve", "--nodes", "n1")).exit_code == 0
-        assert {"runbook": "link-*", "nodes": "n1", "mode": "approve", "who": "ann"} in (
+        assert {"runbook": "link-*", "nodes": "n1", "mode": "approve", "who": "ann", "why": ""} in (
             await whole.get("/api/v1/status")
         )["modes"]
         assert (await cli(whole, "hold", "all", "--why", "x", "--for", "soon")).exit_code == 2

@@ -184,5 +184,5 @@ async def test_every_command_for_every_role(tmp_path: Path, record_property: Rec
             ) as answer:
                 assert answer.status == 400, "who said it is who logged in"
         notes = (await whole.get("/api/v1/status"))["modes"]
-        assert {"runbook": "*", "nodes": "*", "mode": "observe", "who": "operator"} in notes
+        assert {"runbook": "*", "nodes": "*", "mode": "observe", "who": "operator", "why": ""} in notes
     attacked(record_property, denied + 1)

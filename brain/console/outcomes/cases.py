@@ -26,7 +26,7 @@ _KEPT_OUT = "kept_out"  # the gate that saw a drain of somebody else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class PlannedCase:
     """One fault and the first run that was planned for it."""
 
     run: Json
@@ -57,7 +57,7 @@ def case(
     notes: Sequence[Json],
     stopped: Sequence[str],
     now: float,
-) -> Case:
+) -> PlannedCase:
     """Judges one. `runs`: all of the incident. `boots`: when its node started anew, not because of us. `notes`: what people said
     about it or its node; both between the beginning of the run and the end of the incident.
     """
@@ -86,7 +86,7 @@ def case(
         did.append(f"{incident['pages']['acked_by']} acknowledged it")
     at = first[0][0] if first else ended
     healing = [spec for spec in rungs if spec[1].heals]
-    return Case(
+    return PlannedCase(
         run=run,
         incident=incident,
         rung=next((name for name, _ in (*healing, *rungs)), ""),

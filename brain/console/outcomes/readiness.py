@@ -8,7 +8,7 @@ from typing import Literal
 from agent.contract.counted import counted, span
 from brain.console import shapes
 from brain.console.api.outcome_shapes import MOST_PLANNED, PlannedShape, ReadyShape
-from brain.console.outcomes.cases import Case
+from brain.console.outcomes.cases import PlannedCase
 from brain.core import wilson
 from brain.core.pack.spec import Mode, Runbook
 
@@ -17,7 +17,7 @@ CASES, NODES = 5, 3  # less say nothing
 MOSTLY = 0.5  # what the lower bound of a share reaches
 
 
-def ready(spec: Runbook, mode: Mode, taken_back: str, cases: Sequence[Case]) -> ReadyShape:
+def ready(spec: Runbook, mode: Mode, taken_back: str, cases: Sequence[PlannedCase]) -> ReadyShape:
     """Returns the evidence for one runbook. `taken_back`: why gpuward itself has set its mode; empty: it has not."""
     ends = Counter(one.how for one in cases)
     over = [one for one in cases if one.how in ("same", "people", "itself")]
@@ -47,7 +47,7 @@ def ready(spec: Runbook, mode: Mode, taken_back: str, cases: Sequence[Case]) -> 
 
 
 def _verdict(
-    spec: Runbook, mode: Mode, taken_back: str, cases: Sequence[Case], over: Sequence[Case]
+    spec: Runbook, mode: Mode, taken_back: str, cases: Sequence[PlannedCase], over: Sequence[PlannedCase]
 ) -> Verdict:
     if taken_back:
         return "taken_back"
@@ -63,7 +63,7 @@ def _verdict(
     return "needless" if 2 * ends["itself"] >= len(over) else "not_yet"
 
 
-def _evidence(cases: Sequence[Case], nodes: int) -> str:
+def _evidence(cases: Sequence[PlannedCase], nodes: int) -> str:
     """The sentence on what it would have done, and what happened instead."""
     if not cases:
         return "It would have done nothing."
@@ -97,7 +97,7 @@ def _evidence(cases: Sequence[Case], nodes: int) -> str:
     return f"{'; '.join(parts)}."
 
 
-def _after(cases: Sequence[Case]) -> str:
+def _after(cases: Sequence[PlannedCase]) -> str:
     known = [one.after_s for one in cases if one.after_s is not None]
     return f" after {span(median(known))}{' at the median' if len(known) > 1 else ''}" if known else ""
 
@@ -121,7 +121,7 @@ def _advice(spec: Runbook, verdict: Verdict, taken_back: str, lower: float) -> s
             return "Nothing speaks for or against it."
 
 
-def _planned(one: Case) -> PlannedShape:
+def _planned(one: PlannedCase) -> PlannedShape:
     return PlannedShape(
         incident=one.incident["id"],
         run=one.run["id"],

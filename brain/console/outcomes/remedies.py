@@ -15,7 +15,7 @@ from brain.console.api.outcome_shapes import (
     TakenBackShape,
 )
 from brain.core import wilson
-from brain.core.healing.results import Result
+from brain.core.healing.results import RungResult
 from brain.core.state import ModeOverride
 
 Attempt = Mapping[str, Any]  # a row of brain/adapters/outcomes.py
@@ -23,7 +23,7 @@ Says = Literal["helps", "does_not_help", "unclear", "too_few"]
 TRIES, NODES = 5, 3  # less say nothing
 HELPS, HELPS_NOT = 0.5, 0.3  # what the lower bound reaches, what the upper one stays below
 DAY_S = 86_400.0
-_KNOWN = (Result.HELPED, Result.STILL_THERE, Result.FAILED)
+_KNOWN = (RungResult.HELPED, RungResult.STILL_THERE, RungResult.FAILED)
 
 
 def remedies(
@@ -69,7 +69,7 @@ def _remedy(cause: str, runbook: str, rung: str, own: Sequence[Attempt], until: 
     results = Counter(one["result"] for one in own)
     known = [one for one in own if one["result"] in _KNOWN]
     nodes = len({one["node"] for one in known})
-    helped = [one for one in known if one["result"] == Result.HELPED]
+    helped = [one for one in known if one["result"] == RungResult.HELPED]
     lower, upper = wilson.bounds(len(helped), len(known))
     actions = {one["action"] for one in own}
     models: defaultdict[str, list[Attempt]] = defaultdict(list)
@@ -84,10 +84,10 @@ def _remedy(cause: str, runbook: str, rung: str, own: Sequence[Attempt], until: 
         helped=len(helped),
         lower=round(lower, 4),
         upper=round(upper, 4),
-        still_there=results[Result.STILL_THERE],
-        failed=results[Result.FAILED],
-        unknown=results[Result.UNKNOWN],
-        not_tried=results[Result.NOT_TRIED],
+        still_there=results[RungResult.STILL_THERE],
+        failed=results[RungResult.FAILED],
+        unknown=results[RungResult.UNKNOWN],
+        not_tried=results[RungResult.NOT_TRIED],
         nodes=nodes,
         took_s=round(median(one["settled_at"] - one["at"] for one in helped), 3) if helped else None,
         day=_came_back(helped, DAY_S, until),
@@ -110,7 +110,7 @@ def says(helped: int, tried: int, nodes: int) -> Says:
 
 
 def _of_model(model: str, own: Sequence[Attempt]) -> OfModelShape:
-    helped = sum(one["result"] == Result.HELPED for one in own)
+    helped = sum(one["result"] == RungResult.HELPED for one in own)
     lower, upper = wilson.bounds(helped, len(own))
     return OfModelShape(
         model=model, tried=len(own), helped=helped, lower=round(lower, 4), upper=round(upper, 4)

@@ -14,7 +14,7 @@ from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, History
 from brain.console.globs import glob
 from brain.console.outcomes import cases, readiness, remedies
-from brain.console.outcomes.cases import Case
+from brain.console.outcomes.cases import PlannedCase
 from brain.console.reading import Reading, Rests
 from brain.console.shapes import Json
 from brain.core.healing import modes
@@ -91,9 +91,9 @@ def _mode(state: State, runbook: str, at_most: Mode) -> Mode:
 
 def _cases(
     history: History, raw: list[Json], wanted: dict[str, Mode], now: float, rests: Rests
-) -> defaultdict[str, list[Case]]:
+) -> defaultdict[str, list[PlannedCase]]:
     """Runbook -> its cases, the newest first: each incident once, by the first run of it that was planned."""
-    found: defaultdict[str, list[Case]] = defaultdict(list)
+    found: defaultdict[str, list[PlannedCase]] = defaultdict(list)
     on_node: defaultdict[str, list[Json]] = defaultdict(list)
     by_incident: defaultdict[str, list[Json]] = defaultdict(list)
     for run in reversed(raw):

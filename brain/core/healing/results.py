@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Result(StrEnum):
+class RungResult(StrEnum):
     """What came of it."""
 
     HELPED = "helped"  # verified, by facts newer than the step
