@@ -15,7 +15,7 @@ from agent.contract.errors import ConfigError
 from brain.core import ids, incidents, stops
 from brain.core.context import Context
 from brain.core.faults import situations
-from brain.core.healing import gates
+from brain.core.healing import modes
 from brain.core.operators import scopes
 from brain.core.pack.spec import Mode, Rule, Scalar
 from brain.core.pack.topology import CELL, SCOPES, WIDE, component_of, node_of, type_of
@@ -347,7 +347,7 @@ def _with_incident(
 
 def _mode(ctx: Context, runbook: str, incident: Incident) -> str:
     spec = ctx.compiled.runbooks.get(runbook)
-    return gates.mode_of(ctx, runbook, incident.node, spec.at_most).value if spec is not None else ""
+    return modes.mode_of(ctx, runbook, incident.node, spec.at_most).value if spec is not None else ""
 
 
 def _gate(run: Run | None) -> str:
