@@ -14,13 +14,8 @@ from brain.core.pack.spec import Mode, Pack, Paging, Priority, Runbook, Scalar
 # timers that belong to what people arranged, or to what is remembered of faults that are over
 # By how much timestamps run backwards where nobody has set a clock: another server of a cluster leads the log.
 STANDS_STILL_S = 2.0
-<<<<<<< HEAD
 KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:", "releases:")
-=======
-# who has set a mode that no person has set
-GPUWARD = "gpuward"
-KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:")
->>>>>>> 6d73e044 (Outcomes are kept, a runbook that harms is taken back, and readiness shows what would have been done)
+GPUWARD = "gpuward"  # who has set a mode that no person has set
 
 
 class IncidentState(StrEnum):

@@ -55,12 +55,9 @@ def forget(ctx: Context, node: str, why: str) -> None:
     for values in ctx.state.figures.values():
         values.pop(node, None)
     ctx.state.remedied.pop(node, None)
-<<<<<<< HEAD
     releases.forget_node(ctx, node)
-=======
     for nodes in ctx.state.aftermath.values():
         nodes.pop(node, None)
->>>>>>> 6d73e044 (Outcomes are kept, a runbook that harms is taken back, and readiness shows what would have been done)
     ctx.state.jobs.pop(node, None)
     ctx.cancel_timer(f"jobs:{node}")
     ctx.state.nodes.pop(node, None)
