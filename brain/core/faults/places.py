@@ -1,13 +1,14 @@
 """Which place explains best that several nodes show one symptom: the smallest that holds nearly all of them. Pure.
 
-Places are many trees that cross: a leaf switch, a rack, a power feed, a row. A place that is ill as a whole says more than one of
-which a part is, and what stayed healthy beside the ill nodes says as much as they do: `Seen.cost` weighs both. Of two places with
-nearly the same ill nodes the one of lower cost is the cause; a place whose ill nodes are nearly all in one of those that stand, and
-are only a part of what is ill there, is explained by that one (decision 53).
+Places are many trees that cross: a leaf switch, a rack, a power feed, a row. A place that is ill as a whole says more than one
+of which a part is, and what stayed healthy beside the ill nodes says as much as they do: `Seen.cost` weighs both. Of two places
+with nearly the same ill nodes the one of lower cost is the cause; a place whose ill nodes are nearly all in one of those that
+stand, and are only a part of what is ill there, is explained by that one (decision 53).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from agent.contract.counted import counted
 from brain.core.state import PlaceCandidate
@@ -29,20 +30,20 @@ class Seen:
     ill: Mapping[str, float]
     # how many nodes it has, at least as many as are ill
     of: int
-    # with so many ill nodes it is a shared cause
-    needed: float
+    # with how many ill nodes it is a shared cause; asked only where it counts
+    needed: Callable[[], float]
     # whether it is one now; one that was reached stays so while it lasts
     reached: bool
     # place of its kind among all, the narrowest first: decides between places that nothing tells apart
     order: int = 0
 
     @property
-    def cost(self) -> float:
+    def cost(self) -> int:
         """What speaks against it: healthy nodes inside, less the ill ones that it explains. Lower is better."""
         return self.of - len(self.ill) - STRAY_COSTS * len(self.ill)
 
     @property
-    def rank(self) -> tuple[float, int, str]:
+    def rank(self) -> tuple[int, int, str]:
         """Sorts by what is the better explanation; always the same for the same places."""
         return self.cost, self.order, self.place
 
@@ -78,15 +79,11 @@ def _same_fault(present: Seen, reached: Sequence[Seen]) -> Seen:
 
 def _wider(present: Seen, reached: Sequence[Seen]) -> Seen | None:
     """The smallest place that holds nearly all ill nodes of this one, and of which they are only a part."""
-    around = [
-        one
-        for one in reached
-        if one.place != present.place
-        and len(one.ill) > len(present.ill)
-        and outside(present, one) <= few(len(present.ill))
-        and _same_fault(one, reached) is one
-    ]
-    return min(around, key=lambda one: (one.of, one.rank), default=None)
+    larger = [one for one in reached if len(one.ill) > len(present.ill) and one.place != present.place]
+    for one in sorted(larger, key=lambda one: (one.of, one.order, one.place)):
+        if outside(present, one) <= few(len(present.ill)) and _same_fault(one, reached) is one:
+            return one
+    return None
 
 
 def few(count: int) -> int:
@@ -103,10 +100,13 @@ def outside(inner: Seen, outer: Seen) -> int:
 
 def _yields(wide: Seen, to: Seen, reached: Sequence[Seen]) -> bool:
     """Whether the other place holds so many of the ill nodes that the rest are strays, and no second cause."""
-    count, rest = len(wide.ill), outside(wide, to)
+    count = len(wide.ill)
+    if count - len(to.ill) > max(1, STRAYS_SHARE * count):
+        return False
+    rest = outside(wide, to)
     if rest <= few(count):
         return True
-    if rest > STRAYS_SHARE * count or rest >= wide.needed:
+    if rest > STRAYS_SHARE * count or rest >= wide.needed():
         return False
     kind = to.place.partition("/")[0]
     return not any(
@@ -117,23 +117,28 @@ def _yields(wide: Seen, to: Seen, reached: Sequence[Seen]) -> bool:
     )
 
 
-def judge(asked: str, seen: Mapping[str, Seen], *, unplaced: int = 0) -> Verdict:
+def judge(asked: str, seen: Mapping[str, Seen], *, chosen: str = "", unplaced: int = 0) -> Verdict:
     """Which place explains the ill nodes of the place that is asked about, and why no other.
 
-    `unplaced`: how many of them have no known place below the cell.
+    `chosen`: the place, if that is decided; else it is judged. `unplaced`: how many of the nodes have no known place.
     """
-    chosen = seen[explaining(asked, seen)]
-    total = seen[asked] if len(seen[asked].ill) > len(chosen.ill) else chosen
-    others = [one for one in seen.values() if one.place != chosen.place and _meet(one, total)]
-    others.sort(key=lambda one: (-_inside(one, total), one.rank))
-    tied = [one for one in others if one.reached and one.cost == chosen.cost and one.ill.keys() == chosen.ill.keys()]
-    candidates = [PlaceCandidate(place=chosen.place, ill=len(chosen.ill), of=chosen.of, best=True, why=_why(chosen, total, tied))]
-    candidates += [
-        PlaceCandidate(place=one.place, ill=len(one.ill), of=one.of, why=_why_not(one, chosen, total))
+    best = seen[chosen or explaining(asked, seen)]
+    total = seen[asked] if len(seen[asked].ill) > len(best.ill) else best
+    held = {one.place: _inside(one, total) for one in seen.values() if one.place != best.place}
+    others = [one for one in seen.values() if held.get(one.place)]
+    others.sort(key=lambda one: (-held[one.place], one.rank))
+    tied = [
+        one for one in others if one.reached and one.cost == best.cost and one.ill.keys() == best.ill.keys()
+    ]
+    first = PlaceCandidate(
+        place=best.place, ill=len(best.ill), of=best.of, best=True, why=_why(best, total, tied)
+    )
+    rest = [
+        PlaceCandidate(place=one.place, ill=len(one.ill), of=one.of, why=_why_not(one, best))
         for one in others[: MAX_CANDIDATES - 1]
     ]
-    sure = how_sure(ill=len(chosen.ill), of=chosen.of, total=len(total.ill), tied=bool(tied), unplaced=unplaced)
-    return Verdict(place=chosen.place, sure=sure, candidates=tuple(candidates))
+    sure = how_sure(ill=len(best.ill), of=best.of, total=len(total.ill), tied=bool(tied), unplaced=unplaced)
+    return Verdict(place=best.place, sure=sure, candidates=(first, *rest))
 
 
 def how_sure(*, ill: int, of: int, total: int, tied: bool, unplaced: int) -> float:
@@ -161,8 +166,8 @@ def seen_in(
 ) -> dict[str, Seen]:
     """What is seen of each place that has an ill node, from plain data.
 
-    `ill`: node -> when it began. `above`: node -> its places. `sizes`: place -> number of nodes. `needed`: kind of place -> share of
-    its nodes, 0 to 1, that make it a shared cause, and never fewer than three. `kinds`: the narrowest first.
+    `ill`: node -> when it began. `above`: node -> its places. `sizes`: place -> number of nodes. `needed`: kind of place ->
+    share of its nodes, 0 to 1, that make it a shared cause, and never fewer than three. `kinds`: the narrowest first.
     """
     members: dict[str, dict[str, float]] = {}
     for node, at in ill.items():
@@ -174,13 +179,15 @@ def seen_in(
         size = max(sizes.get(place, 0), len(nodes))
         least = max(3.0, needed.get(kind, 1.0) * size)
         order = kinds.index(kind) if kind in kinds else len(kinds)
-        found[place] = Seen(place=place, ill=nodes, of=size, needed=least, reached=len(nodes) >= least, order=order)
+        found[place] = Seen(
+            place=place,
+            ill=nodes,
+            of=size,
+            needed=partial(float, least),
+            reached=len(nodes) >= least,
+            order=order,
+        )
     return found
-
-
-def _meet(one: Seen, other: Seen) -> bool:
-    few_, many = sorted((one.ill, other.ill), key=len)
-    return any(node in many for node in few_)
 
 
 def _inside(one: Seen, total: Seen) -> int:
@@ -189,7 +196,11 @@ def _inside(one: Seen, total: Seen) -> int:
 
 
 def _share(one: Seen) -> str:
-    return f"all of its {counted(one.of, 'node')}" if len(one.ill) >= one.of else f"{len(one.ill)} of its {counted(one.of, 'node')}"
+    return (
+        f"all of its {counted(one.of, 'node')}"
+        if len(one.ill) >= one.of
+        else f"{len(one.ill)} of its {counted(one.of, 'node')}"
+    )
 
 
 def _why(chosen: Seen, total: Seen, tied: Collection[Seen]) -> str:
@@ -199,11 +210,13 @@ def _why(chosen: Seen, total: Seen, tied: Collection[Seen]) -> str:
     else:
         parts.append("none outside of it does")
     if tied:
-        parts.append(f"{' and '.join(one.place for one in tied)} has the same nodes: gpuward cannot tell them apart")
+        parts.append(
+            f"{' and '.join(one.place for one in tied)} has the same nodes: gpuward cannot tell them apart"
+        )
     return "; ".join(parts)
 
 
-def _why_not(one: Seen, chosen: Seen, total: Seen) -> str:
+def _why_not(one: Seen, chosen: Seen) -> str:
     missing = outside(chosen, one)
     if missing > few(len(chosen.ill)):
         return f"it holds only {len(chosen.ill) - missing} of the {counted(len(chosen.ill), 'node')} of {chosen.place}"
