@@ -129,12 +129,8 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
         _affects(by, [node_of(scope)])
         ctx.show(by)
         if by.explains <= MAX_LISTED:
-            ctx.note(
-                "incident.explains",
-                f"{cause} at {scope} is explained by {by.cause} at {by.scope}",
-                incident=by.id,
-                scope=scope,
-            )
+            text = f"{cause} at {scope} is explained by {by.cause} at {by.scope}"
+            ctx.note("incident.explains", text, incident=by.id, scope=scope)
         stands_for(ctx, by, rule, scope)
         return None
     if dismissed_around(ctx, cause, scope) or wider.explainer(ctx, rule, scope) in ctx.state.dismissed:

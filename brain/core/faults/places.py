@@ -49,7 +49,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class PlaceVerdict:
     """Which place it is, and what else was considered."""
 
     place: str
@@ -117,7 +117,7 @@ def _yields(wide: Seen, to: Seen, reached: Sequence[Seen]) -> bool:
     )
 
 
-def judge(asked: str, seen: Mapping[str, Seen], *, chosen: str = "", unplaced: int = 0) -> Verdict:
+def judge(asked: str, seen: Mapping[str, Seen], *, chosen: str = "", unplaced: int = 0) -> PlaceVerdict:
     """Which place explains the ill nodes of the place that is asked about, and why no other.
 
     `chosen`: the place, if that is decided; else it is judged. `unplaced`: how many of the nodes have no known place.
@@ -138,7 +138,7 @@ def judge(asked: str, seen: Mapping[str, Seen], *, chosen: str = "", unplaced: i
         for one in others[: MAX_CANDIDATES - 1]
     ]
     sure = how_sure(ill=len(best.ill), of=best.of, total=len(total.ill), tied=bool(tied), unplaced=unplaced)
-    return Verdict(place=best.place, sure=sure, candidates=(first, *rest))
+    return PlaceVerdict(place=best.place, sure=sure, candidates=(first, *rest))
 
 
 def how_sure(*, ill: int, of: int, total: int, tied: bool, unplaced: int) -> float:
