@@ -14,7 +14,7 @@ from brain.core.engine import Engine
 from brain.core.healing import advice
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack.actions import ACTIONS
-from brain.core.pack.compiled import rule_named
+from brain.core.pack.shared import rule_named
 from brain.core.pack.spec import Pack
 from brain.core.pack.topology import component_of, node_of
 from brain.core.rehearsal.examples import event_of, patience

@@ -19,7 +19,7 @@ from brain.console.needs.items import wanted_approval
 from brain.console.shapes import Json
 from brain.core import ids
 from brain.core.healing import advice
-from brain.core.pack.compiled import rule_named
+from brain.core.pack.shared import rule_named
 from brain.core.state import RunState, State
 from brain.traces.ids import trace_id
 

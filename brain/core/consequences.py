@@ -7,12 +7,12 @@ from collections import Counter
 
 from brain.core import demotion, endings, ids, incidents, known, left_drained, recurrence
 from brain.core.context import Context
-from brain.core.faults import releases, situations, spread, symptoms, twins
+from brain.core.faults import situations, spread, symptoms, wider
 from brain.core.healing import blame, drains, limits, run_states, runs, steps, told
 from brain.core.incidents import IncidentTrigger
 from brain.core.operators import requests, returning
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.spec import Paging
+from brain.core.pack.spec import Paging, Rule
 from brain.core.pack.topology import node_of
 from brain.core.paging import escalation
 from brain.core.people import do
@@ -38,7 +38,7 @@ def propagate(ctx: Context) -> None:
         elif ctx.released:
             _released(ctx, ctx.released.pop(0))
         elif ctx.left:
-            _left_drained(ctx, *ctx.left.pop(0))
+            left_drained.left(ctx, *ctx.left.pop(0))
         else:
             ctx.freed = False
             _wake_held(ctx)
@@ -63,9 +63,10 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
 
     A shared cause that is on its way out waits until it is over, or grows again; not for long.
     """
+    wider.consider(ctx, incident)
     run = blame.run_behind(ctx, incident)
     soon = ctx.now < incident.hold_off_until + spread.GROWS_S
-    if run is None and not (soon and incidents.wanes(ctx, incident)):
+    if run is None and not (soon and wider.wanes(ctx, incident)):
         incidents.transition(ctx, incident, IncidentTrigger.HOLD_OFF_ENDED, "nothing wider explains it")
         demotion.incident_opened(ctx, incident)
         _remedy(ctx, incident)
@@ -123,10 +124,6 @@ def judge_scope(ctx: Context, scope: str, why: str = "", *, proven: bool = True)
 
 def match_began(ctx: Context, rule: str, scope: str) -> None:
     spec = ctx.compiled.rules.get(rule)
-    if spec is not None:
-        for wider, place in twins.outgrown(ctx, spec, scope):
-            if incidents.explained_by(ctx, ctx.compiled.rules[wider], place) is None:
-                match_began(ctx, wider, place)
     incident = incidents.match_began(ctx, spec, scope) if spec is not None else None
     if incident is None:
         return
@@ -154,6 +151,8 @@ def match_ended(ctx: Context, rule: str, scope: str, why: str = "") -> None:
     """A rule does not match any more. `why`, where it is not for the facts."""
     closed_at = ctx.state.dismissed.get(ids.key(rule, scope))
     incident = incidents.match_ended(ctx, rule, scope)
+    if rule in ctx.compiled.families:
+        _stands_no_more(ctx, ids.key(rule, scope))
     if closed_at is not None:
         _closed_cause_is_over(ctx, rule, scope, closed_at)
     if incident is None:
@@ -193,9 +192,14 @@ def _match_continues(ctx: Context, rule: str, scope: str, changed: list[SymptomS
     """The rule's incident takes over new facts of the symptoms that the rule names."""
     match = ids.key(rule, scope)
     incident_id = ctx.index.by_match.get(match)
+    spec = ctx.compiled.rules.get(rule)
+    if spec is not None and rule in ctx.compiled.families and match not in ctx.state.dismissed:
+        if incident_id is None:
+            _still_explained(ctx, spec, scope)
+        elif incidents.placed_anew(ctx, ctx.state.incidents[incident_id], spec):
+            return
     if incident_id is None and match not in ctx.state.dismissed:
         return
-    spec = ctx.compiled.rules.get(rule)
     named = list(symptoms_in(spec.when)) if spec else []
     renewed = [
         symptom
@@ -208,6 +212,18 @@ def _match_continues(ctx: Context, rule: str, scope: str, changed: list[SymptomS
     elif any(symptom.arrived > ctx.state.dismissed[match] for symptom in renewed):
         del ctx.state.dismissed[match]
         match_began(ctx, rule, scope)
+
+
+def _still_explained(ctx: Context, rule: Rule, scope: str) -> None:
+    """More nodes of a wide scope show what another incident explains: it may be more by now than that one explains."""
+    by = wider.standing(ctx, rule, scope)
+    if by is not None and wider.still_explained(ctx, rule, scope, by):
+        return
+    by = incidents.explained_by(ctx, rule, scope)
+    if by is None:
+        match_began(ctx, rule.name, scope)
+    else:
+        incidents.stands_for(ctx, by, rule, scope)
 
 
 def _recheck(ctx: Context, scope: str) -> None:
@@ -328,28 +344,6 @@ def _let_go(ctx: Context, incident: Incident) -> None:
         _recover(ctx, incident, IncidentTrigger.CLEARED, why)
 
 
-def _left_drained(ctx: Context, node: str, former: Incident, by_operator: bool) -> None:
-    """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may.
-
-    Unless the drain is that of a fault which it explained, and which has its own incident again.
-    """
-    if former.id not in ctx.state.drains.get(node, {}):
-        return
-    heir = left_drained.open_left(ctx, node, former)
-    drains.hand_over(ctx, node, former.id, heir.id)
-    if by_operator or heir.runbook not in ctx.compiled.runbooks:
-        escalation.open_page(ctx, heir, heir.because)
-    else:
-        incidents.transition(ctx, heir, IncidentTrigger.RUN_STARTED, f"runbook {heir.runbook}")
-        runs.start(ctx, heir)
-
-
-def heard_again(ctx: Context, node: str) -> None:
-    """A node that was forgotten while it was drained is heard again: it is out of service, and a person is told."""
-    incident = left_drained.open_heard_again(ctx, node)
-    escalation.open_page(ctx, incident, incident.because)
-
-
 def _held(ctx: Context) -> list[Run]:
     """The runs held by a gate, in the order in which they may try again: most severe first, then oldest first.
 
@@ -367,12 +361,37 @@ def _released(ctx: Context, incident: Incident) -> None:
     """An incident is over or remedied: matches that it inhibited and that still hold become incidents of their own."""
     if not incident.inhibits:
         return
-    here = ctx.index.matched.get(incident.node, ()) if incident.node else ctx.state.matched
+    here = ctx.index.matched.get(incident.node, {}) if incident.node else ctx.state.matched
+    if wider.taken_over(ctx, incident):
+        here = {}  # that one explains all that it did
+    for rule, scope in list(wider.unexplained(ctx, incident.rule)) if here else ():  # they explain the others
+        _again(ctx, rule, scope)
     for scope in list(here):
-        if releases.serves(ctx, incident.scope, scope):
+        if wider.reaches(ctx, incident, scope):
             for name in ctx.state.matched[scope]:
-                inhibited = ctx.compiled.cause(name) in incident.inhibits
-                if inhibited and ids.key(name, scope) not in ctx.index.by_match:
-                    match_began(ctx, name, scope)
+                if ctx.compiled.cause(name) in incident.inhibits:
+                    _again(ctx, name, scope)
     for match in list(incident.known):
         known.hand_on(ctx, incident, match, incidents.standing_for(ctx, match))
+
+
+def _again(ctx: Context, rule: str, scope: str) -> None:
+    if rule in ctx.state.matched.get(scope, ()) and ids.key(rule, scope) not in ctx.index.by_match:
+        match_began(ctx, rule, scope)
+
+
+def _stands_no_more(ctx: Context, match: str) -> None:
+    """A wide match has ended for which an incident of another place stood: what is left outside of that place is its own."""
+    around = ids.split(match)[1]
+    incident = wider.stands_no_more(ctx, match)
+    if incident is None:
+        return
+    for scope in list(ctx.state.matched):
+        if ctx.compiled.topology.contains(around, scope) and not wider.reaches(ctx, incident, scope):
+            for name in ctx.state.matched[scope]:
+                if ctx.compiled.cause(name) in incident.inhibits:
+                    _again(ctx, name, scope)
+    for known_match in list(incident.known):
+        heir = incidents.standing_for(ctx, known_match)
+        if heir is not None and heir is not incident:
+            known.hand_on(ctx, incident, known_match, heir, moved=True)

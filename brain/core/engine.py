@@ -10,7 +10,7 @@ from agent.contract.actions.spec import ActionSpec
 from agent.contract.counted import counted
 from agent.contract.errors import BugError
 from agent.contract.messages import Event
-from brain.core import consequences, incidents, recurrence, reloading
+from brain.core import consequences, incidents, left_drained, recurrence, reloading
 from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.faults import drift, reports, suspects, symptoms
@@ -194,7 +194,7 @@ class Engine:
 
     def _heard(self, ctx: Context, node: str) -> None:
         if node in ctx.state.left_behind and ctx.state.pack is not None:
-            consequences.heard_again(ctx, node)
+            left_drained.heard_again(ctx, node)
 
     def _feed(self, ctx: Context, event: Event) -> None:
         ctx.changed.extend(symptoms.feed(ctx, event))

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from brain.core import ids, known, recurrence
 from brain.core.context import Context
-from brain.core.faults import releases, situations, spread, twins
+from brain.core.faults import releases, situations, spread, wider
 from brain.core.healing import drains, runs
 from brain.core.pack.spec import Paging, Rule
 from brain.core.pack.topology import node_of, type_of
@@ -83,7 +83,7 @@ def _end(ctx: Context, incident: Incident, why: str, *, by_operator: bool) -> No
     incident.closed_why = why
     if by_operator:  # what stands in place of a rule's match has no newer fact
         rules = [match for match, rule in incident.matching_rules.items() if rule in ctx.compiled.rules]
-        ctx.state.dismissed |= dict.fromkeys(rules, ctx.now)
+        ctx.state.dismissed |= dict.fromkeys((*rules, *incident.stands_for), ctx.now)
     for node in drains.owned(ctx, incident):
         if incident.explained_by:
             drains.hand_over(ctx, node, incident.id, incident.explained_by)
@@ -123,20 +123,17 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     if incident is not None:
         _join(ctx, incident, rule, scope)
         return incident
-    wider = explained_by(ctx, rule, scope)
-    if wider is not None:
-        wider.explains += 1
-        _affects(wider, [node_of(scope)])
-        ctx.show(wider)
-        if wider.explains <= MAX_LISTED:
-            ctx.note(
-                "incident.explains",
-                f"{cause} at {scope} is explained by {wider.cause} at {wider.scope}",
-                incident=wider.id,
-                scope=scope,
-            )
+    by = explained_by(ctx, rule, scope)
+    if by is not None:
+        by.explains += 1
+        _affects(by, [node_of(scope)])
+        ctx.show(by)
+        if by.explains <= MAX_LISTED:
+            text = f"{cause} at {scope} is explained by {by.cause} at {by.scope}"
+            ctx.note("incident.explains", text, incident=by.id, scope=scope)
+        stands_for(ctx, by, rule, scope)
         return None
-    if dismissed_around(ctx, cause, scope):
+    if dismissed_around(ctx, cause, scope) or wider.explainer(ctx, rule, scope) in ctx.state.dismissed:
         return None
     return _open(ctx, rule, cause, scope)
 
@@ -184,7 +181,7 @@ def _same_fault(ctx: Context, cause: str, scope: str) -> Incident | None:
 
 
 def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
-    """The incident that explains a match: it inhibits its cause at a scope around this one, or has the same nodes.
+    """The incident that explains a match: it inhibits its cause at a scope around this one, or its place is the better one.
 
     Of several the first, as after a restart. One whose remedy was verified explains nothing that is there still.
     """
@@ -193,11 +190,33 @@ def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
         incident
         for incident in ctx.index.inhibitors.get(cause, {}).values()
         if incident.cause != cause
-        and releases.serves(ctx, incident.scope, scope)
+        and wider.reaches(ctx, incident, scope)
+        and not wider.related(ctx, incident.rule, rule.name)
         and not runs.remedied(ctx, incident)
     ]
     first = min(around, key=lambda incident: (incident.opened_at, incident.id), default=None)
-    return first or twins.same_nodes(ctx, rule, scope)
+    if first is None and (match := wider.explainer(ctx, rule, scope)):
+        first = standing_for(ctx, match)
+    return first
+
+
+def stands_for(ctx: Context, by: Incident, rule: Rule, scope: str) -> None:
+    """`by` explains a match at a wide scope: if both count the same symptom, it explains all nodes there that show it."""
+    if wider.stand_for(ctx, by, rule.name, scope, rule.inhibits):
+        _absorb(ctx, by, strays=True)
+
+
+def placed_anew(ctx: Context, incident: Incident, rule: Rule) -> bool:
+    """More nodes show the fault of a wide incident: another place may explain it now, and then takes it over."""
+    match = wider.explainer(ctx, rule, incident.scope) if incident.rule == rule.name else ""
+    by = standing_for(ctx, match) if match else None
+    if by is None or by.id == incident.id:
+        if incident.state is not S.SETTLING:
+            wider.consider(ctx, incident)
+        return False
+    _take_over(ctx, by, incident)
+    stands_for(ctx, by, rule, incident.scope)
+    return True
 
 
 def standing_for(ctx: Context, match: str) -> Incident | None:
@@ -255,6 +274,7 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
     )
     ctx.show(incident)
     recurrence.came(ctx, incident)
+    wider.stands_no_more(ctx, ids.key(rule.name, scope))
     _absorb(ctx, incident)
     return incident
 
@@ -266,12 +286,8 @@ def _join(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
     incident.vouched_by = ""
     ctx.index.by_match[match] = incident.id
     if type_of(incident.scope) == "node" and node_of(scope) == incident.node and scope != incident.scope:
-        ctx.note(
-            "incident.narrowed",
-            f"{incident.cause} is now known to be at {scope}",
-            incident=incident.id,
-            scope=scope,
-        )
+        text = f"{incident.cause} is now known to be at {scope}"
+        ctx.note("incident.narrowed", text, incident=incident.id, scope=scope)
         incident.scope = scope
     if rule.severity < incident.severity:
         ctx.note(
@@ -326,47 +342,39 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     _explain_more(ctx, incident, releases.explains(ctx, symptom))
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:
         incident.stale = False
-        ctx.note(
-            "incident.fresh",
-            f"a fresh fact confirms it ({symptom.name})",
-            incident=incident.id,
-            scope=symptom.scope,
-        )
+        text = f"a fresh fact confirms it ({symptom.name})"
+        ctx.note("incident.fresh", text, incident=incident.id, scope=symptom.scope)
     ctx.show(incident)
 
 
-def wanes(ctx: Context, incident: Incident) -> bool:
-    """Whether its shared cause is on its way out: nobody is called for that anew, and it may grow again."""
-    keys = [(name, ids.key(name, incident.scope)) for name in map(ids.name_of, incident.symptoms)]
-    return any(
-        (spec := ctx.compiled.symptoms.get(name)) is not None
-        and spec.detect == "spread"
-        and (wide := ctx.state.symptoms.get(key)) is not None
-        and spread.waning(ctx, spec, wide)
-        for name, key in keys
-    )
-
-
-def _absorb(ctx: Context, inhibitor: Incident) -> None:
-    """Ends the incidents within the inhibitor's scope that it explains, in the order in which they opened."""
-    why = f"{inhibitor.cause} at {inhibitor.scope} explains it (incident {inhibitor.id})"
-    explained = [
-        other
+def _absorb(ctx: Context, inhibitor: Incident, *, strays: bool = False) -> None:
+    """Ends the incidents within the inhibitor's reach that it explains, oldest first. `strays`: only its reach has changed."""
+    explained = {
+        other.id: other
         for cause in inhibitor.inhibits
         for incidents in ctx.index.by_cause.get(cause, {}).values()
         for other in incidents.values()
-        if other.id != inhibitor.id and releases.serves(ctx, inhibitor.scope, other.scope)
-    ]
-    for other in sorted(explained, key=lambda each: (each.opened_at, each.id)):
-        if other.state in OVER:
-            continue
-        other.explained_by = inhibitor.id
-        if other.pages.first_at and inhibitor.page is Paging.FAILURE:
-            inhibitor.page = Paging.OPEN  # whoever was called for the other one hears of what took it over
-        known.keep(ctx, inhibitor, other)
-        inhibitor.explains += 1
-        _affects(inhibitor, [*other.affected, other.node])
-        transition(ctx, other, T.ABSORBED, why)
+        if other.id != inhibitor.id
+        and wider.reaches(ctx, inhibitor, other.scope)
+        and not wider.related(ctx, inhibitor.rule, other.rule)
+    }
+    if not strays:
+        explained |= {other.id: other for other in wider.explained(ctx, inhibitor)}
+    for other in sorted(explained.values(), key=lambda each: (each.opened_at, each.id)):
+        if other.state not in OVER:
+            _take_over(ctx, inhibitor, other)
+
+
+def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
+    """The incident explains another one, which ends."""
+    other.explained_by = by.id
+    if other.pages.first_at and by.page is Paging.FAILURE:
+        by.page = Paging.OPEN  # whoever was called for the other one hears of what took it over
+    known.keep(ctx, by, other)
+    by.explains += 1
+    _affects(by, [*other.affected, other.node])
+    wider.inherits(ctx, by, other)
+    transition(ctx, other, T.ABSORBED, f"{by.cause} at {by.scope} explains it (incident {by.id})")
 
 
 def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:

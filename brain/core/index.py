@@ -23,6 +23,9 @@ class Index:
         self.near: dict[
             str, dict[str, SymptomState]
         ] = {}  # `whole_of` a node's scope -> key -> active symptom
+        self.spread_at: dict[
+            str, dict[str, SymptomState]
+        ] = {}  # active `spread` symptom -> scope -> its state
         self.parts: dict[str, int] = {}  # node -> number of symptoms of its parts, active or on the way to it
         self.open_at: dict[str, dict[str, Incident]] = {}  # node (empty: wider) -> id -> incident
         self.matched: dict[
@@ -31,6 +34,7 @@ class Index:
         # cause -> node (empty: a wider scope) -> id -> incident
         self.by_cause: dict[Cause, dict[str, dict[str, Incident]]] = {}
         self.by_match: dict[str, str] = {}  # "<rule>@<scope>" -> incident id
+        self.stood_for: dict[str, str] = {}  # "<rule>@<scope>" -> id of the incident that stands for it
         self.inhibitors: dict[Cause, dict[str, Incident]] = {}  # cause -> id -> incident that inhibits it
         self.claims = state.claims
         self.baselines: dict[str, Baseline] = {}  # `unlike` symptom -> its baseline; built on first use
@@ -56,11 +60,14 @@ class Index:
         self.active.setdefault(node or symptom.scope, {})[key] = symptom
         if node:
             self.near.setdefault(whole_of(symptom.scope), {})[key] = symptom
+        elif symptom.members:
+            self.spread_at.setdefault(symptom.name, {})[symptom.scope] = symptom
 
     def remove_symptom(self, key: str, symptom: SymptomState) -> None:
         """A symptom is not active any more."""
         _take(self.active, node_of(symptom.scope) or symptom.scope, key)
         _take(self.near, whole_of(symptom.scope), key)
+        _take(self.spread_at, symptom.name, symptom.scope)
 
     def add_part(self, scope: str) -> None:
         """A symptom is known, active or not. Those of a node as a whole are as many as the rules name, and not counted."""
@@ -102,6 +109,7 @@ class Index:
             self.by_match[match] = incident.id
         for cause in incident.inhibits:
             self.inhibitors.setdefault(cause, {})[incident.id] = incident
+        self.stood_for |= dict.fromkeys(incident.stands_for, incident.id)
 
     def remove_incident(self, incident: Incident) -> None:
         """An incident is over."""
@@ -115,10 +123,11 @@ class Index:
             self.by_cause.pop(incident.cause, None)
         for match in incident.matching_rules:
             self.by_match.pop(match, None)
-        for cause in list(self.inhibitors):
-            self.inhibitors[cause].pop(incident.id, None)
-            if not self.inhibitors[cause]:
-                del self.inhibitors[cause]
+        for match in incident.stands_for:
+            if self.stood_for.get(match) == incident.id:
+                del self.stood_for[match]
+        for cause in incident.inhibits:
+            _take(self.inhibitors, cause, incident.id)
 
 
 def _take(kept: dict[str, dict[str, Any]], place: str, key: str) -> None:

@@ -4,8 +4,11 @@ node is given back (law 14).
 
 from brain.core import ids, incidents
 from brain.core.context import Context
+from brain.core.healing import drains, runs
 from brain.core.healing.drains import LEFT
+from brain.core.incidents import IncidentTrigger
 from brain.core.pack.spec import Paging, Priority
+from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, OwnedDrain
 
 
@@ -59,3 +62,25 @@ def end_left(ctx: Context, incident: Incident) -> None:
     for match in [match for match, rule in incident.matching_rules.items() if rule == LEFT]:
         ctx.index.by_match.pop(match, None)
         del incident.matching_rules[match]
+
+
+def left(ctx: Context, node: str, former: Incident, by_operator: bool) -> None:
+    """An incident is over that had drained a node: another one keeps the drain, and brings the node back if it may.
+
+    Unless the drain is that of a fault which it explained, and which has its own incident again.
+    """
+    if former.id not in ctx.state.drains.get(node, {}):
+        return
+    heir = open_left(ctx, node, former)
+    drains.hand_over(ctx, node, former.id, heir.id)
+    if by_operator or heir.runbook not in ctx.compiled.runbooks:
+        escalation.open_page(ctx, heir, heir.because)
+    else:
+        incidents.transition(ctx, heir, IncidentTrigger.RUN_STARTED, f"runbook {heir.runbook}")
+        runs.start(ctx, heir)
+
+
+def heard_again(ctx: Context, node: str) -> None:
+    """A node that was forgotten while it was drained is heard again: it is out of service, and a person is told."""
+    incident = open_heard_again(ctx, node)
+    escalation.open_page(ctx, incident, incident.because)

@@ -373,6 +373,22 @@ class Known:
     drained: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceCandidate:
+    """A place that was considered as the cause of a fault of several nodes."""
+
+    # the scope: `rack/r1`
+    place: str
+    # how many of its nodes show it
+    ill: int
+    # how many nodes it has
+    of: int
+    # whether it is the one that was chosen
+    best: bool = False
+    # why it is the one, or why not, as people read it
+    why: str = ""
+
+
 @dataclass(slots=True, kw_only=True)
 class Incident:
     """What people see: one fault, from open to closed."""
@@ -427,6 +443,12 @@ class Incident:
     stale: bool = False
     # a symptom of it ended without a fact that says so: its time to live was over, or it was reset on act
     unproven: bool = False
+    # of a shared cause: the places that were considered, the chosen one first; empty: it was not judged
+    places: list[PlaceCandidate] = field(default_factory=list)
+    # how sure it is that this is the place, 0 to 1; 0: it was not judged
+    sure: float = 0.0
+    # "<rule>@<scope>" of wider or crossing causes that this one explains: while they match, it stands for all nodes there
+    stands_for: list[str] = field(default_factory=list)
     # settling beyond its hold-off: until when, and why; kept afterwards
     waits: str = ""
     pages: PageState = field(default_factory=PageState)

@@ -15,8 +15,8 @@ from brain.core.healing import advice, approvals, plans, told
 from brain.core.incidents import RETURN_RUNBOOK
 from brain.core.operators.requests import REQUEST
 from brain.core.operators.scopes import ALL
-from brain.core.pack.compiled import rule_named
 from brain.core.pack.conditions import symptoms_in
+from brain.core.pack.shared import rule_named
 from brain.core.pack.spec import Knowledge, Rule, Rung, Scalar, Text
 from brain.core.pack.topology import CELL
 from brain.core.state import Evidence, GroupedAlert, IncidentState, Run, RunState, State, StepRecord

@@ -18,7 +18,7 @@ from brain.console.globs import glob
 from brain.console.pack import show
 from brain.console.pack.figures import Counting
 from brain.console.reading import Reading
-from brain.core.pack.compiled import rule_named
+from brain.core.pack.shared import rule_named
 from brain.core.pack.spec import ModeSetting, Pack, Rule, Runbook
 from brain.core.state import ModeOverride
 

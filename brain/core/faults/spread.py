@@ -45,7 +45,7 @@ def shows(ctx: Context, name: str, node: str, symptom: Symptom, scope: str) -> b
     return any(scope in all_at(node, component_of(place), symptom.scope) for place in here)
 
 
-def _needed(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
+def needed(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
     """How many nodes make the symptom spread, whenever it began on them. Of a small site, a few are many (law 6)."""
     size = ctx.compiled.topology.size(wide.scope, len(ctx.state.nodes))
     few = max(SMALL_SITE_NODES, ctx.compiled.settings.shared_small_share * size)
@@ -80,8 +80,8 @@ def _in_one_place(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
 
 def _least(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
     """The smallest number of nodes with which the symptom may have become spread."""
-    needed = _needed(ctx, symptom, wide)
-    return min(needed, symptom.enough) if symptom.enough else needed
+    count = needed(ctx, symptom, wide)
+    return min(count, symptom.enough) if symptom.enough else count
 
 
 def takes(ctx: Context, symptom: Symptom, wide: SymptomState) -> int:
@@ -97,6 +97,8 @@ def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     if not symptom.within_s or len(wide.members) < least / 2:
         return False
     begun = _begun(ctx, wide)
+    if len(begun) < least:
+        return False
     since = max(begun, default=0.0) - symptom.within_s
     still = sum(1 for at in wide.members.values() if at >= since)
     return still >= least / 2 and sum(1 for at in begun if at >= since) >= least
@@ -282,7 +284,7 @@ def _enough_show_it(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     if symptom.within_s and not symptom.enough and not _of_the_whole(ctx, symptom):
         return False
     count = len(wide.members) + len(_treated(ctx, wide))
-    return count >= _needed(ctx, symptom, wide)
+    return count >= needed(ctx, symptom, wide)
 
 
 def _treated(ctx: Context, wide: SymptomState) -> dict[str, None]:

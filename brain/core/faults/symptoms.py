@@ -12,7 +12,7 @@ from agent.contract.counted import counted
 from agent.contract.messages import Event
 from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import apart, facts, releases, spread
+from brain.core.faults import apart, facts, releases, spread, wider
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, node_of
 from brain.core.state import SetAside, SymptomState
@@ -241,8 +241,10 @@ def _count_in(
     if not wide.active and spread.reached(ctx, symptom, wide):
         spread.date(ctx, symptom, wide)
         yield from start(ctx, key, wide)
-    elif wide.active and joined and (spread.date(ctx, symptom, wide) or ctx.state.dismissed):
-        yield wide
+    elif wide.active and joined:
+        dated = spread.date(ctx, symptom, wide)
+        if dated or ctx.state.dismissed or wider.judged_again(ctx, symptom, wide):
+            yield wide
 
 
 def _count_out_of(ctx: Context, name: str, scope: str) -> Iterator[SymptomState]:

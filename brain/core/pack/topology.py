@@ -105,6 +105,11 @@ class Topology:
         for place in places.values():
             for scope in _above(place)[:-1]:
                 self._sizes[scope] = self._sizes.get(scope, 0) + 1
+        there = [type_of(scope) for scope in self._sizes]
+        # The kinds of places that tell nodes apart: one fabric that holds them all is the cell.
+        self.kinds = tuple(
+            kind for kind in WIDE if kind in there and (kind != "fabric" or there.count(kind) > 1)
+        )
 
     def above(self, node: str) -> tuple[str, ...]:
         """The wider scopes that contain a node, narrowest first; the cell last."""

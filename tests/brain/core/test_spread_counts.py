@@ -173,10 +173,10 @@ def test_of_a_small_site_a_few_are_many(nodes: int, scope: str, begins: list[boo
 
 @pytest.mark.parametrize(
     ("leaves", "begins"),
-    [("aaaa", [False] * 4), ("aaab", FOURTH[:4]), ("abcd", [False, False, True, False])],
+    [("aaaa", [False] * 4), ("aaab", FOURTH[:4]), ("abcd", [False, False, True, True])],
 )
 def test_a_leaf_switch_says_more_than_the_whole_of_a_small_site(leaves: str, begins: list[bool]) -> None:
-    """As long as all that show it are under one, and a rule counts there."""
+    """As long as all that show it are under one, and a rule counts there. With the fourth node it is asked again where it is."""
     places = {f"n{number}": Place(leaf=leaf_) for number, leaf_ in enumerate(leaves, 1)}
     whole = spread(scope="cell", at_least=8)
     watch = Watch(symptom(), whole, spread(name="narrow", at_least=3), places=places)

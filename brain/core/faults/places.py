@@ -1,0 +1,232 @@
+"""Which place explains best that several nodes show one symptom: the smallest that holds nearly all of them. Pure.
+
+Places are many trees that cross: a leaf switch, a rack, a power feed, a row. A place that is ill as a whole says more than one
+of which a part is, and what stayed healthy beside the ill nodes says as much as they do: `Seen.cost` weighs both. Of two places
+with nearly the same ill nodes the one of lower cost is the cause; a place whose ill nodes are nearly all in one of those that
+stand, and are only a part of what is ill there, is explained by that one (decision 53).
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from agent.contract.counted import counted
+from brain.core.state import PlaceCandidate
+
+STRAYS_SHARE = 0.25  # of the ill nodes of a place, so many may be outside of the one that explains it, if they are scattered
+FEW_SHARE = 0.1  # so many may be, however they lie; at least one
+STRAY_COSTS = 2  # an ill node outside a place speaks against it as much as this many healthy ones inside
+MAX_CANDIDATES = 8  # that an incident lists
+HIGH, MEDIUM = 0.75, 0.45  # from when on it is sure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is seen of one place."""
+
+    # the scope: `rack/r1`
+    place: str
+    # its nodes that show the symptom -> when it began there, in seconds
+    ill: Mapping[str, float]
+    # how many nodes it has, at least as many as are ill
+    of: int
+    # with how many ill nodes it is a shared cause; asked only where it counts
+    needed: Callable[[], float]
+    # whether it is one now; one that was reached stays so while it lasts
+    reached: bool
+    # place of its kind among all, the narrowest first: decides between places that nothing tells apart
+    order: int = 0
+
+    @property
+    def cost(self) -> int:
+        """What speaks against it: healthy nodes inside, less the ill ones that it explains. Lower is better."""
+        return self.of - len(self.ill) - STRAY_COSTS * len(self.ill)
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """Sorts by what is the better explanation; always the same for the same places."""
+        return self.cost, self.order, self.place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceVerdict:
+    """Which place it is, and what else was considered."""
+
+    place: str
+    # 0 to 1
+    sure: float
+    # the chosen one first
+    candidates: tuple[PlaceCandidate, ...]
+
+
+def explaining(asked: str, seen: Mapping[str, Seen]) -> str:
+    """The place that explains the one that is asked about; itself, when none does. Both are `reached`."""
+    reached = [one for one in seen.values() if one.reached]
+    present = _same_fault(seen[asked], reached)
+    while (wider := _wider(present, reached)) is not None:
+        present = wider
+    return present.place
+
+
+def _same_fault(present: Seen, reached: Sequence[Seen]) -> Seen:
+    """The best of the places that hold nearly the same ill nodes, or all but scattered ones."""
+    while True:
+        better = [one for one in reached if one.rank < present.rank and _yields(present, one, reached)]
+        if not better:
+            return present
+        present = min(better, key=lambda one: one.rank)
+
+
+def _wider(present: Seen, reached: Sequence[Seen]) -> Seen | None:
+    """The smallest place that holds nearly all ill nodes of this one, and of which they are only a part."""
+    larger = [one for one in reached if len(one.ill) > len(present.ill) and one.place != present.place]
+    for one in sorted(larger, key=lambda one: (one.of, one.order, one.place)):
+        if outside(present, one) <= few(len(present.ill)) and _same_fault(one, reached) is one:
+            return one
+    return None
+
+
+def few(count: int) -> int:
+    """So many of `count` ill nodes may be strays."""
+    return max(1, int(FEW_SHARE * count))
+
+
+def outside(inner: Seen, outer: Seen) -> int:
+    """How many ill nodes of one place are not in the other."""
+    if len(inner.ill) > 4 * len(outer.ill):  # most of them, whichever they are
+        return len(inner.ill) - len(outer.ill)
+    return sum(1 for node in inner.ill if node not in outer.ill)
+
+
+def _yields(wide: Seen, to: Seen, reached: Sequence[Seen]) -> bool:
+    """Whether the other place holds so many of the ill nodes that the rest are strays, and no second cause."""
+    count = len(wide.ill)
+    if count - len(to.ill) > max(1, STRAYS_SHARE * count):
+        return False
+    rest = outside(wide, to)
+    if rest <= few(count):
+        return True
+    if rest > STRAYS_SHARE * count or rest >= wide.needed():
+        return False
+    kind = to.place.partition("/")[0]
+    return not any(
+        one.place not in (wide.place, to.place)
+        and one.place.partition("/")[0] == kind
+        and 2 * sum(1 for node in one.ill if node in wide.ill) >= len(one.ill)
+        for one in reached
+    )
+
+
+def judge(asked: str, seen: Mapping[str, Seen], *, chosen: str = "", unplaced: int = 0) -> PlaceVerdict:
+    """Which place explains the ill nodes of the place that is asked about, and why no other.
+
+    `chosen`: the place, if that is decided; else it is judged. `unplaced`: how many of the nodes have no known place.
+    """
+    best = seen[chosen or explaining(asked, seen)]
+    total = seen[asked] if len(seen[asked].ill) > len(best.ill) else best
+    held = {one.place: _inside(one, total) for one in seen.values() if one.place != best.place}
+    others = [one for one in seen.values() if held.get(one.place)]
+    others.sort(key=lambda one: (-held[one.place], one.rank))
+    tied = [
+        one for one in others if one.reached and one.cost == best.cost and one.ill.keys() == best.ill.keys()
+    ]
+    first = PlaceCandidate(
+        place=best.place, ill=len(best.ill), of=best.of, best=True, why=_why(best, total, tied)
+    )
+    rest = [
+        PlaceCandidate(place=one.place, ill=len(one.ill), of=one.of, why=_why_not(one, best))
+        for one in others[: MAX_CANDIDATES - 1]
+    ]
+    sure = how_sure(ill=len(best.ill), of=best.of, total=len(total.ill), tied=bool(tied), unplaced=unplaced)
+    return PlaceVerdict(place=best.place, sure=sure, candidates=(first, *rest))
+
+
+def how_sure(*, ill: int, of: int, total: int, tied: bool, unplaced: int) -> float:
+    """From 0 to 1: by how much of the fault is in the place, how much of the place is ill, and how many nodes say so."""
+    held = min(1.0, ill / max(1, total))
+    whole = min(1.0, ill / max(1, of))
+    known = 1 - min(total, unplaced) / max(1, total)
+    count = 1 - 0.5 ** max(0, ill - 1)
+    return round(held * (0.5 + 0.5 * whole) * (0.5 + 0.5 * known) * count * (0.5 if tied else 1.0), 2)
+
+
+def word(sure: float) -> str:
+    """high, medium or low; empty: it was not judged."""
+    if sure <= 0:
+        return ""
+    return "high" if sure >= HIGH else "medium" if sure >= MEDIUM else "low"
+
+
+def seen_in(
+    ill: Mapping[str, float],
+    above: Mapping[str, Iterable[str]],
+    sizes: Mapping[str, int],
+    needed: Mapping[str, float],
+    kinds: Sequence[str],
+) -> dict[str, Seen]:
+    """What is seen of each place that has an ill node, from plain data.
+
+    `ill`: node -> when it began. `above`: node -> its places. `sizes`: place -> number of nodes. `needed`: kind of place ->
+    share of its nodes, 0 to 1, that make it a shared cause, and never fewer than three. `kinds`: the narrowest first.
+    """
+    members: dict[str, dict[str, float]] = {}
+    for node, at in ill.items():
+        for place in above.get(node, ()):
+            members.setdefault(place, {})[node] = at
+    found = {}
+    for place, nodes in members.items():
+        kind = place.partition("/")[0]
+        size = max(sizes.get(place, 0), len(nodes))
+        least = max(3.0, needed.get(kind, 1.0) * size)
+        order = kinds.index(kind) if kind in kinds else len(kinds)
+        found[place] = Seen(
+            place=place,
+            ill=nodes,
+            of=size,
+            needed=partial(float, least),
+            reached=len(nodes) >= least,
+            order=order,
+        )
+    return found
+
+
+def _inside(one: Seen, total: Seen) -> int:
+    few_, many = sorted((one.ill, total.ill), key=len)
+    return sum(1 for node in few_ if node in many)
+
+
+def _share(one: Seen) -> str:
+    return (
+        f"all of its {counted(one.of, 'node')}"
+        if len(one.ill) >= one.of
+        else f"{len(one.ill)} of its {counted(one.of, 'node')}"
+    )
+
+
+def _why(chosen: Seen, total: Seen, tied: Collection[Seen]) -> str:
+    parts = [f"{_share(chosen)} {'shows' if chosen.of == 1 else 'show'} it"]
+    if strays := outside(total, chosen):
+        parts.append(f"{counted(strays, 'node')} outside of it {'does' if strays == 1 else 'do'}, too")
+    else:
+        parts.append("none outside of it does")
+    if tied:
+        parts.append(
+            f"{' and '.join(one.place for one in tied)} has the same nodes: gpuward cannot tell them apart"
+        )
+    return "; ".join(parts)
+
+
+def _why_not(one: Seen, chosen: Seen) -> str:
+    missing = outside(chosen, one)
+    if missing > few(len(chosen.ill)):
+        return f"it holds only {len(chosen.ill) - missing} of the {counted(len(chosen.ill), 'node')} of {chosen.place}"
+    if one.cost == chosen.cost and one.ill.keys() == chosen.ill.keys():
+        return f"the same nodes as {chosen.place}: gpuward cannot tell them apart"
+    well = one.of - len(one.ill)
+    if not one.reached:
+        return f"only {_share(one)} show it, too few for a cause of it all"
+    if one.of > chosen.of:
+        return f"{counted(well, 'node')} of it {'is' if well == 1 else 'are'} well; nearly all that show it are in {chosen.place}"
+    if well:
+        return f"{counted(well, 'node')} of it {'is' if well == 1 else 'are'} well, and {chosen.place} explains as much"
+    return f"{chosen.place} explains more of the nodes that show it"

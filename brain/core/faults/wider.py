@@ -1,0 +1,304 @@
+"""Which of the places where one symptom is spread has the incident: the engine's side of places.py. Pure.
+
+All rules that count the nodes of one symptom are one family. Where several match, the judgement names the one place whose
+incident explains the others. An incident that explains a wider or a crossing place stands for all nodes there as long as that is
+a shared cause, too: while a large share of the cell shows it, no node is touched for it (law 6), however clear the place is.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.faults import places, releases, spread
+from brain.core.pack.conditions import symptoms_in
+from brain.core.pack.shared import ORDER
+from brain.core.pack.spec import Rule, Symptom
+from brain.core.pack.topology import CELL
+from brain.core.state import Incident, IncidentState, SymptomState
+
+_OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
+MUCH = 1.5  # so many times as ill as the cell, a place is ill by itself
+MAX_LOOKED_AT = 64  # nodes whose places are listed as alternatives
+
+
+def counted(ctx: Context, rule: Rule, scope: str) -> tuple[Symptom, SymptomState] | None:
+    """The active symptom that counts the nodes for a rule that matches at a wide scope. None: it counts none."""
+    if rule.name not in ctx.compiled.families:
+        return None
+    for name in symptoms_in(rule.when):
+        spec, state = ctx.compiled.symptoms.get(name), ctx.state.symptoms.get(ids.key(name, scope))
+        if (
+            spec is not None
+            and spec.detect == "spread"
+            and state is not None
+            and state.active
+            and state.members
+        ):
+            return spec, state
+    return None
+
+
+def related(ctx: Context, rule: str, other: str) -> bool:
+    """Whether both rules count the nodes with the same symptom: then the judgement decides between them."""
+    families = ctx.compiled.families
+    return any(of in families.get(other, ()) for of in families.get(rule, ()))
+
+
+def explainer(ctx: Context, rule: Rule, scope: str) -> str:
+    """ "<rule>@<scope>" of the match that explains this one; empty: none does, by the judgement of places."""
+    found = counted(ctx, rule, scope)
+    if found is None:
+        return ""
+    spec, wide = found
+    if match := _part_of(ctx, spec, wide):
+        return match
+    place = places.explaining(scope, _reached(ctx, spec, wide))
+    return _match_at(ctx, spec.of, place) if place != scope else _no_worse(ctx, spec, wide)
+
+
+def _no_worse(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
+    """The match of the place that explains the whole cell, where this one crosses it and is no more ill than the cell is."""
+    whole = _match_at(ctx, spec.of, CELL)
+    by = ctx.state.incidents.get(ctx.index.stood_for.get(whole, ""))
+    if wide.scope == CELL or by is None or by.scope == wide.scope:
+        return ""
+    cell = ctx.state.symptoms.get(ids.key(_counter_at(ctx, spec.of, CELL), CELL))
+    size = ctx.compiled.topology.size
+    known = len(ctx.state.nodes)
+    if (
+        cell is None
+        or len(wide.members) * size(CELL, known) > len(cell.members) * size(wide.scope, known) * MUCH
+    ):
+        return ""
+    return ids.key(by.rule, by.scope)
+
+
+def _counter_at(ctx: Context, of: str, kind: str) -> str:
+    return next((one.name for one in ctx.compiled.spreads[of] if one.scope == kind), "")
+
+
+def consider(ctx: Context, incident: Incident) -> None:
+    """Writes into the incident of a shared cause which places were considered, and how sure it is of its own."""
+    rule = ctx.compiled.rules.get(incident.rule)
+    found = counted(ctx, rule, incident.scope) if rule is not None else None
+    if found is None:
+        return
+    spec, wide = found
+    asked = incident.scope
+    for match in incident.stands_for:  # strays are strays of the widest place for which it stands
+        name, scope = ids.split(match)
+        other = ctx.compiled.rules.get(name)
+        of_other = counted(ctx, other, scope) if other is not None else None
+        if (
+            of_other is not None
+            and of_other[0].of == spec.of
+            and len(of_other[1].members) > len(wide.members)
+        ):
+            (_, wide), asked = of_other, scope
+    seen = _reached(ctx, spec, wide)
+    seen |= {one.place: one for one in _not_reached(ctx, spec, wide) if one.place not in seen}
+    verdict = places.judge(asked, seen, chosen=incident.scope, unplaced=_unplaced(ctx, wide))
+    incident.places, incident.sure = list(verdict.candidates), verdict.sure
+    ctx.show(incident)
+
+
+def reaches(ctx: Context, incident: Incident, scope: str) -> bool:
+    """Whether a fault at the scope may be explained by the incident: it is within its place, or where it stands for another."""
+    if releases.serves(ctx, incident.scope, scope):
+        return True
+    serves = ctx.compiled.topology.serves
+    return bool(incident.stands_for) and any(
+        serves(ids.split(match)[1], scope) for match in incident.stands_for
+    )
+
+
+def explained(ctx: Context, incident: Incident) -> Iterator[Incident]:
+    """The open incidents of the same family that this one explains, by the judgement of places."""
+    rule = ctx.compiled.rules.get(incident.rule)
+    found = counted(ctx, rule, incident.scope) if rule is not None else None
+    if found is None:
+        return
+    spec, wide = found
+    for scope in _around(ctx, wide):
+        match = _match_at(ctx, spec.of, scope)
+        other = ctx.state.incidents.get(ctx.index.by_match.get(match, ""))
+        own = ctx.compiled.rules.get(ids.name_of(match))
+        if other is None or own is None or other.id == incident.id or other.scope != scope:
+            continue
+        match = explainer(ctx, own, scope)
+        if match and ctx.index.by_match.get(match) == incident.id:
+            yield other
+
+
+def taken_over(ctx: Context, incident: Incident) -> bool:
+    """Whether an incident of its family has explained it, and stands for all that it stood for."""
+    by = ctx.state.incidents.get(incident.explained_by)
+    return by is not None and not incident.node and related(ctx, by.rule, incident.rule)
+
+
+def still_explained(ctx: Context, rule: Rule, scope: str, by: Incident) -> bool:
+    """Whether nearly all nodes that show it at a wide scope are, as before, part of what is ill at the place of an incident."""
+    found, own = counted(ctx, rule, scope), ctx.compiled.rules.get(by.rule)
+    there = counted(ctx, own, by.scope) if own is not None else None
+    if found is None or there is None or found[0].of != there[0].of:
+        return False
+    inner, outer = found[1].members, there[1].members
+    return len(inner) < len(outer) and sum(1 for node in inner if node not in outer) <= places.few(len(inner))
+
+
+def standing(ctx: Context, rule: Rule, scope: str) -> Incident | None:
+    """The incident of the family that stands for a match."""
+    match = ids.key(rule.name, scope)
+    return ctx.state.incidents.get(ctx.index.stood_for.get(match, ""))
+
+
+def stand_for(ctx: Context, incident: Incident, rule: str, scope: str, inhibits: Sequence[str]) -> bool:
+    """The incident explains a match of its family, and so what that inhibits, on all nodes there. Whether that is new."""
+    if not related(ctx, incident.rule, rule):
+        return False
+    more = [cause for cause in inhibits if cause not in incident.inhibits]
+    match = ids.key(rule, scope)
+    new = incident.scope != CELL and match != ids.key(incident.rule, incident.scope)
+    new = new and match not in incident.stands_for and _strays(ctx, incident, rule, scope)
+    if new:
+        incident.stands_for.append(match)
+        ctx.index.stood_for[match] = incident.id
+    if more:
+        incident.inhibits += more
+        ctx.index.add_incident(incident)
+    ctx.show(incident)
+    return new or bool(more)
+
+
+def inherits(ctx: Context, by: Incident, other: Incident) -> None:
+    """The incident takes over another one: if that is of its family, it stands for all that the other one stood for."""
+    if not other.node and related(ctx, by.rule, other.rule):
+        for match in (ids.key(other.rule, other.scope), *other.stands_for):
+            stand_for(ctx, by, *ids.split(match), other.inhibits)
+
+
+def stands_no_more(ctx: Context, match: str) -> Incident | None:
+    """The match has ended, or has an incident of its own. The incident that stood for it."""
+    incident = ctx.state.incidents.get(ctx.index.stood_for.pop(match, ""))
+    if incident is not None and match in incident.stands_for:
+        incident.stands_for.remove(match)
+        ctx.show(incident)
+    return incident
+
+
+def judged_again(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """Whether it is asked again which place it is, now that one more node shows it: twice for each doubling."""
+    count = len(wide.members)
+    return (count & -count) * 4 >= count and len(ctx.compiled.spreads[symptom.of]) > 1
+
+
+def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
+    """The match of a much larger place that has its own incident, so that it was judged as it grew, and holds these nodes."""
+    here = wide.members
+    for scope in reversed(ctx.compiled.topology.above(next(iter(here)))):
+        match = _match_at(ctx, spec.of, scope)
+        incident = ctx.state.incidents.get(ctx.index.by_match.get(match, "")) if match else None
+        if incident is None or incident.scope != scope or scope == wide.scope:
+            continue
+        there = counted(ctx, ctx.compiled.rules[ids.name_of(match)], scope)
+        much = there is not None and len(there[1].members) >= 2 * len(here)
+        if there is not None and much and all(node in there[1].members for node in here):
+            return match
+    return ""
+
+
+def _strays(ctx: Context, by: Incident, rule: str, scope: str) -> bool:
+    """Whether nodes that show it at the scope are not where the incident is."""
+    spec, above = ctx.compiled.rules.get(rule), ctx.compiled.topology.above
+    found = counted(ctx, spec, scope) if spec is not None else None
+    return found is not None and any(by.scope not in above(node) for node in found[1].members)
+
+
+def unexplained(ctx: Context, rule: str) -> Iterator[tuple[str, str]]:
+    """(rule, scope) of the matches of its family that have no incident and that nobody has closed, the widest first."""
+    for of in ctx.compiled.families.get(rule, ()):
+        for symptom in reversed(ctx.compiled.spreads[of]):
+            for scope in list(ctx.index.spread_at.get(symptom.name, ())):
+                match = _match_at(ctx, of, scope)
+                if match and match not in ctx.index.by_match and match not in ctx.state.dismissed:
+                    yield ids.split(match)
+
+
+def _around(ctx: Context, wide: SymptomState) -> dict[str, None]:
+    """The places of its nodes, each once."""
+    scopes: dict[str, None] = {}
+    above = ctx.compiled.topology.above
+    for node in wide.members:
+        scopes.update(dict.fromkeys(above(node)))
+    return scopes
+
+
+def _match_at(ctx: Context, of: str, place: str) -> str:
+    """The match of the family's rule at a place; empty: no rule matches there."""
+    matched = ctx.state.matched.get(place, ())
+    for rule in ctx.compiled.counting.get(of, ()):
+        if rule.name in matched:
+            return ids.key(rule.name, place)
+    return ""
+
+
+def _reached(ctx: Context, spec: Symptom, wide: SymptomState) -> dict[str, places.Seen]:
+    """The places where the symptom is spread, this one among them, that share nodes with it."""
+    active = ctx.index.spread_at
+    counting = [(other, active.get(other.name, {})) for other in ctx.compiled.spreads.get(spec.of, ())]
+    if sum(len(here) for _, here in counting) <= len(wide.members):
+        states = [(other, state) for other, here in counting for state in here.values()]
+    else:
+        scopes = {wide.scope: None} | _around(ctx, wide)
+        states = [(other, here[scope]) for other, here in counting for scope in scopes if scope in here]
+    return {state.scope: _seen(ctx, other, state) for other, state in states}
+
+
+def _not_reached(ctx: Context, spec: Symptom, wide: SymptomState) -> Iterator[places.Seen]:
+    """Further places of the nodes, where too few show it."""
+    above = ctx.compiled.topology.above
+    scopes: dict[str, None] = {}
+    for number, node in enumerate(wide.members):
+        if number >= MAX_LOOKED_AT:
+            break
+        scopes.update(dict.fromkeys(above(node)))
+    for other in ctx.compiled.spreads.get(spec.of, ()):
+        for scope in scopes:
+            state = ctx.state.symptoms.get(ids.key(other.name, scope))
+            if state is not None and not state.active and len(state.members) > 1:
+                yield _seen(ctx, other, state)
+
+
+def _seen(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
+    ill = wide.members
+    if wide.cause_at and next(iter(ill.values()), wide.cause_at) < wide.cause_at:
+        recent = {node: at for node, at in ill.items() if not spread.stood_before(wide, node)}
+        ill = recent or ill  # what stood before the shared cause began says nothing of where it is
+    size = ctx.compiled.topology.size(wide.scope, len(ctx.state.nodes))
+    return places.Seen(
+        place=wide.scope,
+        ill=ill,
+        of=max(size, len(ill)),
+        needed=partial(spread.needed, ctx, spec, wide),
+        reached=wide.active,
+        order=ORDER.get(spec.scope, -1),
+    )
+
+
+def _unplaced(ctx: Context, wide: SymptomState) -> int:
+    """How many of the nodes have no known place."""
+    known = ctx.compiled.topology.places
+    return sum(1 for node in wide.members if node not in known) if wide.scope == CELL else 0
+
+
+def wanes(ctx: Context, incident: Incident) -> bool:
+    """Whether its shared cause is on its way out: nobody is called for that anew, and it may grow again."""
+    keys = [(name, ids.key(name, incident.scope)) for name in map(ids.name_of, incident.symptoms)]
+    return any(
+        (spec := ctx.compiled.symptoms.get(name)) is not None
+        and spec.detect == "spread"
+        and (wide := ctx.state.symptoms.get(key)) is not None
+        and spread.waning(ctx, spec, wide)
+        for name, key in keys
+    )
