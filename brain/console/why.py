@@ -24,6 +24,7 @@ from brain.console.api.why_shapes import (
 from brain.console.brain_view import BrainView, History
 from brain.console.reading import Reading
 from brain.core.context import Context
+from brain.core.incidents import OVER
 from brain.core.pack.spec import Text
 from brain.core.why import changes as turns
 from brain.core.why import sureness as grounds
@@ -52,9 +53,9 @@ def nothing(_id: str) -> Judged | None:
 def judge(ctx: Context, id_: str) -> Judged | None:
     """Returns how the engine judges an incident; None: it is over, and forgotten."""
     incident = ctx.state.incidents.get(id_)
-    if incident is None or not (changes := turns.of(ctx, incident)):
+    if incident is None or incident.state in OVER:
         return None
-    return Judged(sureness=grounds.of(ctx, incident), changes=changes)
+    return Judged(sureness=grounds.of(ctx, incident), changes=turns.of(ctx, incident))
 
 
 def asking(brain: BrainView) -> Judge:

@@ -36,6 +36,13 @@ def test_a_page_s_link_leads_to_an_approval_in_two_taps(tmp_path: Path) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], (
             "nothing stands out to the right"
         )
+        sure = page.inner_text(".sureness")
+        assert "How sure: " in sure
+        assert "it ends when" in sure, "which facts would change it"
+        one.language("zh")
+        assert "把握程度" in page.inner_text(".sureness")
+        assert "结束" in page.inner_text(".sureness")
+        one.language("en")
         page.tap(".bar [data-verb=approve]")
         assert "scheduler.drain" in page.inner_text("dialog"), "the question says exactly what is approved"
         page.tap("dialog button[type=submit]")

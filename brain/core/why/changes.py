@@ -56,7 +56,7 @@ def of(ctx: Context, incident: Incident) -> tuple[Change, ...]:
 
 def _ends(ctx: Context, incident: Incident) -> Iterator[Change]:
     """Each active symptom without which one of its rules would not match, and what ends that."""
-    if incident.state is IncidentState.RECOVERED and not incident.matching_rules:
+    if incident.state is IncidentState.RECOVERED:
         waits = span_text(max(0.0, incident.clear_since + incident.resolve_delay_s - ctx.now))
         yield Change(
             turn=Turn.ENDS,
@@ -64,6 +64,16 @@ def _ends(ctx: Context, incident: Incident) -> Iterator[Change]:
             text=Text(
                 en=f"it closes when nothing of it comes again for {waits.en}",
                 zh=f"若 {waits.zh}内不再出现，故障即关闭",
+            ),
+        )
+        return
+    if not incident.matching_rules:
+        yield Change(
+            turn=Turn.ENDS,
+            scope=incident.scope,
+            text=Text(
+                en="nothing of it is there any more: it closes when what was done about it has ended well, or somebody closes it",
+                zh="相关事实均已消失：处理顺利结束或有人关闭后，故障即关闭",
             ),
         )
         return

@@ -1,5 +1,6 @@
 """What is known now of one symptom in the situation of a scope: active, on the way to it, or not there. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.contract.counted import counted, span
@@ -7,7 +8,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import spread
 from brain.core.pack.spec import Symptom
-from brain.core.pack.topology import CELL, WIDE, component_of, node_of, type_of
+from brain.core.pack.topology import WIDE, component_of, node_of, type_of
 from brain.core.state import SymptomState
 from brain.core.why import words
 
@@ -30,15 +31,27 @@ class Standing:
     takes: int = 0
 
 
-def of(ctx: Context, name: str, scope: str) -> Standing:
-    """How a symptom stands in the situation of a scope. Of several of the node's parts the active one, else the newest."""
+Here = Sequence[SymptomState]
+
+
+def here(ctx: Context, scope: str) -> Here:
+    """The symptoms of the scope's node and its parts, active or on the way to it: looked for once for many questions."""
+    node = node_of(scope)
+    return [state for state in ctx.state.symptoms.values() if node_of(state.scope) == node] if node else ()
+
+
+def of(ctx: Context, name: str, scope: str, around: Here) -> Standing:
+    """How a symptom stands in the situation of a scope. Of several of the node's parts the active one, else the newest.
+
+    `around`: `here` of the scope.
+    """
     spec = ctx.compiled.symptoms.get(name)
     if spec is None:
         return Standing(
             symptom=name, scope=scope, active=False, text=f"{name} is no symptom of the rules in force"
         )
     place = place_of(ctx, spec, scope)
-    found = _states(ctx, spec, scope, place)
+    found = _states(ctx, spec, scope, place, around)
     if not found:
         return _absent(ctx, spec, scope, place)
     state = max(found, key=lambda one: (one.active, len(one.members), one.last, one.scope))
@@ -53,18 +66,17 @@ def place_of(ctx: Context, spec: Symptom, scope: str) -> str:
     return ctx.compiled.topology.at(node, component_of(scope), spec.scope)
 
 
-def _states(ctx: Context, spec: Symptom, scope: str, place: str) -> list[SymptomState]:
+def _states(ctx: Context, spec: Symptom, scope: str, place: str, around: Here) -> list[SymptomState]:
     node = node_of(scope)
     if place:  # a node may stand in several places of one kind
         places = ctx.compiled.topology.all_at(node, component_of(scope), spec.scope) if node else (place,)
         found = [ctx.state.symptoms.get(ids.key(spec.name, one)) for one in places]
         return [state for state in found if state is not None]
-    if not node or spec.scope in (*WIDE, CELL):
-        return []
-    begin = ids.key(spec.name, f"{spec.scope}/{node}/")
-    here = [state for key, state in ctx.state.symptoms.items() if key.startswith(begin)]
     return [
-        one for one in here if type_of(scope) == "node" or ctx.compiled.topology.overlap(scope, one.scope)
+        state
+        for state in around
+        if state.name == spec.name
+        and (type_of(scope) == "node" or ctx.compiled.topology.overlap(scope, state.scope))
     ]
 
 

@@ -17,7 +17,7 @@ from brain.core.context import Context
 from brain.core.faults import situations
 from brain.core.healing import modes
 from brain.core.operators import scopes
-from brain.core.pack.spec import Mode, Rule, Scalar
+from brain.core.pack.spec import Mode, Place, Rule, Scalar
 from brain.core.pack.topology import CELL, SCOPES, WIDE, component_of, node_of, type_of
 from brain.core.people import do
 from brain.core.state import Incident, IncidentState, Run, RunState
@@ -146,7 +146,8 @@ def _scope(ctx: Context, rule: Rule, scope: str) -> str:
     if node:
         known = (node in nodes or node in places) and (kind == "node" or len(scope.split("/", 2)) > 2)
     else:
-        known = scope == CELL or (kind in WIDE and not scopes.mistake(scope, (), places))
+        default = f"fabric/{Place().fabric}"  # of nodes whose place nobody has told
+        known = scope in (CELL, default) or (kind in WIDE and ctx.compiled.topology.size(scope, 0) > 0)
     if not known:
         names = list(nodes)
         raise NotKnown(f"no scope {scope!r}", lambda: scopes.mistake(scope, names, places))
@@ -172,10 +173,14 @@ def _conditions(
     ctx: Context, rule: Rule, scope: str, situation: dict[str, Scalar], needed: tuple[Part, ...]
 ) -> tuple[ConditionNow, ...]:
     every = list(obstacles.parts(rule.when, situation))
-    away = {part.path for part in needed}
+    away, around = {part.path for part in needed}, standing.here(ctx, scope)
     return tuple(
         _condition(
-            ctx, scope, part, _instead(rule, situation, part, every, away) if part.path in away else None
+            ctx,
+            scope,
+            part,
+            around,
+            _instead(rule, situation, part, every, away) if part.path in away else None,
         )
         for part in every
     )
@@ -200,10 +205,12 @@ def _test(part: Part) -> str:
     return text if part.wanted else f"not {text}"
 
 
-def _condition(ctx: Context, scope: str, part: Part, instead: tuple[str, ...] | None) -> ConditionNow:
+def _condition(
+    ctx: Context, scope: str, part: Part, around: standing.Here, instead: tuple[str, ...] | None
+) -> ConditionNow:
     met, away = part.true == part.wanted, instead is not None
     if part.symptom:
-        now = standing.of(ctx, part.symptom, scope)
+        now = standing.of(ctx, part.symptom, scope, around)
         spec = ctx.compiled.symptoms.get(part.symptom)
         return ConditionNow(
             test=_test(part),
