@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import orjson
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
@@ -27,6 +26,7 @@ from brain.console_config import ConsoleConfig, refuse_shared_token
 from brain.core.operators import scopes
 from brain.core.pack.spec import ONCALL, Digest, EscalationStep, ModeSetting, Place, Priority, Settings
 from brain.nats_config import EvidenceConfig, LogConfig, NatsConfig
+from brain.topology.places_file import read_places
 from brain.traces_config import TracesConfig
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ class BrainConfig(_Model):
     modes: tuple[ModeSetting, ...] = ()
     # Limits and delays; the modes are in `modes`
     settings: Settings = Settings()
-    # YAML: node -> {leaf, rack, pod, fabric}; none: places are unknown
+    # YAML: where nodes stand (docs/topology.md); none: places are unknown
     topology: Path | None = None
     # name -> type and its options (brain/notify)
     channels: Mapping[str, Mapping[str, Any]] = {}
@@ -230,7 +230,7 @@ class BrainConfig(_Model):
         return replace(self.settings, modes=modes, ask_jobs=ask, utc_offsets=offsets, groups=groups)
 
     def places(self) -> dict[str, Place]:
-        """Reads node → place from the topology file; ConfigError names file and node."""
+        """Reads node → place from the topology file; ConfigError names file, line and key."""
         return read_places(self.topology) if self.topology else {}
 
 
@@ -307,18 +307,6 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
 
 def _warn(where: str, key: renamed.Where, text: str) -> None:
     _log.warning("%s: %s: %s", where, ".".join(map(str, key)), text)
-
-
-def read_places(path: Path) -> dict[str, Place]:
-    """Reads node → place from a YAML mapping; ConfigError names file and node."""
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
-    adapter = TypeAdapter(dict[str, Place])
-    return _checked(lambda: adapter.validate_python(raw, strict=False), str(path))
 
 
 def _checked(build: Callable[[], T], where: str) -> T:

@@ -14,9 +14,9 @@ from pathlib import Path
 from agent.contract.errors import ActionError, Refused, TimedOut, Transient, Unreachable
 from agent.shared.tool import Completed
 from brain.actions import tools
-from brain.actions.hostlist import expand
 from brain.actions.patience import Grants
 from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
+from brain.hostlist import expand
 
 _STATE = re.compile(r"^ +State=(\S+)", re.MULTILINE)
 _REASON = re.compile(

@@ -17,9 +17,9 @@ from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, T
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain import fence
-from brain.actions.hostlist import expand
 from brain.actions.patience import Grants
 from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
+from brain.hostlist import expand
 
 SETS_NODES = 39  # v0.0.39 is the first in which POST /node exists
 MAX_ANSWER_BYTES = 256 * 1024 * 1024  # all jobs of a large cluster

@@ -19,8 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 from agent.contract.errors import ConfigError, ContractError
 from brain import renamed
 from brain.adapters import diagnostics
-from brain.adapters.marked_yaml import Diagnostic, Document, Key, read
 from brain.core.pack.spec import Override, Pack, Place, Rule, Runbook, Settings, Symptom
+from brain.marked_yaml import Diagnostic, Document, Key, read
 
 _SYMPTOM, _RULE, _RUNBOOK = TypeAdapter(Symptom), TypeAdapter(Rule), TypeAdapter(Runbook)
 _OVERRIDE = TypeAdapter(Override)

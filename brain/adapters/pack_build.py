@@ -18,10 +18,10 @@ from pydantic import TypeAdapter
 from agent.contract.actions.spec import ActionSpec
 from agent.contract.errors import GpuwardError
 from brain.adapters import pack as packs
-from brain.config import read_places
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Pack, Settings
 from brain.core.rehearsal import proof
+from brain.topology.places_file import read_places
 
 _PR_SET_PDEATHSIG = 1
 

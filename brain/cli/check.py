@@ -8,13 +8,13 @@ import click
 
 from agent.contract.counted import counted
 from brain.adapters import pack as packs
-from brain.adapters.marked_yaml import Diagnostic
 from brain.cli.terminal import print_json
 from brain.core.pack import lint
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.rulebook import MATCHER
 from brain.core.pack.spec import Pack
 from brain.core.rehearsal import examples
+from brain.marked_yaml import Diagnostic
 
 _BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are installed beside this package
 

@@ -58,6 +58,9 @@ COMMANDS: dict[str, Lazy] = {
     ),
     "token": lazy("brain.cli.tokens:token", "Who may come in: makes, lists and revokes tokens."),
     "cell": lazy("brain.cli.cell:cell", "Who belongs to a cell: its certificates, nodes and join tokens."),
+    "topology": lazy(
+        "brain.cli.topology:topology", "Where nodes stand: shown, checked, made from others' files."
+    ),
     "doctor": lazy("brain.cli.doctor:doctor", "Looks over a whole installation, and says what to do."),
     "check": lazy("brain.cli.check:check", "Validates rules and runbooks, runs their examples."),
     "completion": lazy("brain.cli.completion:completion", "What bash, zsh or fish needs to complete these."),

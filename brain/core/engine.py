@@ -257,7 +257,7 @@ class Engine:
 
     def _load(self, ctx: Context, pack: Pack) -> Context:
         """Puts a pack into force and returns a context on it. Open incidents and runs keep what they began with."""
-        previous = self._compiled
+        previous, before = self._compiled, self.state.pack
         self._compiled = self._compile(pack)
         self.state.pack = pack
         self._index = self._new_index()
@@ -268,6 +268,8 @@ class Engine:
             f"rules {pack.version}: {counted(len(pack.rules), 'rule')}, {counted(len(pack.runbooks), 'runbook')}",
             data={"pack": pack.version},
         )
+        if before is not None:
+            reloading.tell_of_moves(ctx, before.places)
         reloading.reloaded(ctx, previous.symptoms)
         early, self.state.early = self.state.early, []
         for entry in early:

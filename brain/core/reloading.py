@@ -5,12 +5,15 @@ What they end is not proven to be healed.
 
 from collections.abc import Mapping
 
+from agent.contract.counted import counted
 from brain.core import consequences, demotion, ids, incidents, known
 from brain.core.context import Context
 from brain.core.faults import spread, symptoms
 from brain.core.healing import drains
 from brain.core.operators import requests
-from brain.core.pack.spec import Symptom
+from brain.core.pack.spec import Place, Symptom
+
+_SHOWN = 5  # nodes that a note names
 
 
 def reloaded(ctx: Context, before: Mapping[str, Symptom]) -> None:
@@ -23,6 +26,29 @@ def reloaded(ctx: Context, before: Mapping[str, Symptom]) -> None:
     _judge_by_new_places(ctx)
     requests.plan_schedules(ctx)
     ctx.freed = True  # the site may have set other modes and limits
+
+
+def tell_of_moves(ctx: Context, before: Mapping[str, Place]) -> None:
+    """Notes how many nodes stand elsewhere than by the places that were in force."""
+    now = ctx.compiled.pack.places
+    if now == before:
+        return
+    moved = [node for node, place in now.items() if node in before and before[node] != place]
+    added = [node for node in now if node not in before]
+    removed = [node for node in before if node not in now]
+    counts = {
+        f"{counted(len(moved), 'node')} {'stands' if len(moved) == 1 else 'stand'} elsewhere": moved,
+        f"{counted(len(added), 'node')} more {'has' if len(added) == 1 else 'have'} a place": added,
+        f"of {counted(len(removed), 'node')} it is not known any more": removed,
+    }
+    told = [f"{text} ({_names(nodes)})" for text, nodes in counts.items() if nodes]
+    data = {"moved": len(moved), "added": len(added), "removed": len(removed)}
+    ctx.note("topology.changed", f"the topology: {'; '.join(told)}", data=data)
+
+
+def _names(nodes: list[str]) -> str:
+    more = len(nodes) - _SHOWN
+    return ", ".join(nodes[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _end_removed_symptoms(ctx: Context) -> None:

@@ -8,7 +8,7 @@ import pytest
 from agent.collectors.gpu import REASONS
 from agent.contract.errors import ConfigError, ContractError
 from agent.contract.kinds import KINDS
-from brain.adapters import marked_yaml
+from brain import marked_yaml
 from brain.adapters import pack as packs
 from brain.core.pack import conditions
 from brain.core.pack.spec import Mode, ModeSetting, Place, Priority, Settings

@@ -160,3 +160,19 @@ def test_nodes_that_recovered_and_moved() -> None:
         story.event(100 + number, "link.state", "link/eth0", f"n{number}", up=False)
     story.run(110)
     assert not story.engine.state.symptoms["shared_link_down_leaf@leaf/l1"].active
+
+
+def test_it_is_told_how_many_nodes_moved() -> None:
+    """One note when places change, none when only rules do, nor when the first rules come."""
+    story = Story(pack(places=LEAF | {"gone": Place(leaf="l1")}))
+    after = LEAF | {"n4": Place(leaf="l2"), "n5": Place(leaf="l2"), "new": Place(leaf="l2")}
+    for number, places in enumerate((LEAF | {"gone": Place(leaf="l1")}, after, after)):
+        story.time.feed(PackLoaded(id=f"again-{number}", pack=pack(places=places, version=f"p{number}")), 30)
+    story.run(31)
+    assert [(note.text, dict(note.data)) for note in story.time.notes if note.kind == "topology.changed"] == [
+        (
+            "the topology: 2 nodes stand elsewhere (n4, n5); 1 node more has a place (new); of 1 node it is not known any more "
+            "(gone)",
+            {"moved": 2, "added": 1, "removed": 1},
+        )
+    ]

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from brain.adapters.marked_yaml import Diagnostic, Document, read
 from brain.core.pack.lint_symptoms import KINDS
+from brain.marked_yaml import Diagnostic, Document, read
 from simulations.drills import DRILLS
 from tests.stories.names import FABRIC, nodes
 from tests.stories.spec import VERBS, Class, Line, Tale

@@ -11,10 +11,10 @@ from brain.cli.backtest.judge import Judge
 from brain.cli.backtest.kernel_logs import LineFact, LogOfNode, LogsReader, Progress, on_one_clock
 from brain.cli.backtest.outcome import Backtest, BacktestOutcome, Input, When, listed, up, wall
 from brain.cli.backtest.rule_sets import RuleSet
-from brain.config import read_places
 from brain.core.inputs import EventSeen, NodeState, PackLoaded
 from brain.core.pack.spec import Pack, Place
 from brain.core.rehearsal.examples import event_of, patience
+from brain.topology.places_file import read_places
 
 # (at, node, where it stands, line or number, what) of the facts of one clock
 _Entry = tuple[float, str, str, int, LineFact | TimelineFact]

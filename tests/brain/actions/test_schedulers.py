@@ -14,11 +14,11 @@ from brain import actions
 from brain.actions import scheduler
 from brain.actions import slurm as module
 from brain.actions.base import Job, Order, Scheduler
-from brain.actions.hostlist import expand
 from brain.actions.marks import Mark, written
 from brain.actions.slurm import Slurm
 from brain.actions.slurm_cli import parse_node
 from brain.config import parse
+from brain.hostlist import expand
 from tests.brain.actions.idle_fleet import FLEET
 
 WHY = Mark(incident="inc-1", why="why")
@@ -39,7 +39,10 @@ def test_hostlists(text: str, names: list[str]) -> None:
     assert expand(text) == names
 
 
-@pytest.mark.parametrize("text", ["gpu[1-", "gpu[a-b]", "[1-999999999]", ",", "gpu[]"])
+@pytest.mark.parametrize(
+    "text",
+    ["gpu[1-", "gpu[a-b]", "[1-999999999]", ",", "gpu[]", "[1-9999][1-9999][1-9999]", "n[1-60000,1-60000]"],
+)
 def test_what_is_no_hostlist(text: str) -> None:
     """It is refused, and does not fill the memory."""
     with pytest.raises(ValueError):

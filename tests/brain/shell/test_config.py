@@ -195,7 +195,7 @@ def test_paths_are_relative_to_the_configuration_file(tmp_path: Path) -> None:
     assert config.data_dir == tmp_path / "data"
     assert config.places()["n1"].leaf == "l1"
     (tmp_path / "t.yaml").write_text("n1: {laef: l1}\n")
-    with pytest.raises(ConfigError, match=r"t\.yaml: n1\.laef: unknown key"):
+    with pytest.raises(ConfigError, match=r"t\.yaml:1: n1\.laef: unknown key: did you mean leaf\?"):
         config.places()
 
 

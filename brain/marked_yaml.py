@@ -83,12 +83,23 @@ def _compose(text: str) -> yaml.Node | None:
     """
     # Each level needs a bracket, or a column more than the one around it.
     deepest = max(map(len, text.split("\n"))) + text.count("[") + text.count("{")
-    if _QUICK is not None and "\t" not in text and deepest < _NESTED_MOST:
+    if _QUICK is not None and "\t" not in text:
         try:
-            return yaml.compose(text, Loader=_QUICK)
+            if deepest < _NESTED_MOST or _is_flat(text, _QUICK):
+                return yaml.compose(text, Loader=_QUICK)
         except yaml.YAMLError:
             pass
     return yaml.compose(text, Loader=_Loader)
+
+
+def _is_flat(text: str, loader: type[yaml.CSafeLoader]) -> bool:
+    """Whether a text with many brackets, such as a line for each of 20,000 nodes, has few levels."""
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth >= _NESTED_MOST:
+            return False
+    return True
 
 
 def read(path: Path, shown: str) -> Document:
@@ -102,7 +113,7 @@ def read(path: Path, shown: str) -> Document:
         document.errors.append(Diagnostic(file=shown, line=line, key="", text="is not UTF-8 text"))
     except OSError as error:
         text = f"cannot be read: {error.strerror}"
-        document.errors.append(Diagnostic(file=shown, line=1, key="", text=text))
+        document.errors.append(Diagnostic(file=shown, line=0, key="", text=text))
     except RecursionError:
         document.errors.append(Diagnostic(file=shown, line=1, key="", text="is nested too deep"))
     except yaml.MarkedYAMLError as error:
