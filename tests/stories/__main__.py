@@ -58,6 +58,8 @@ def _print(one: Judgement, *, reasons: bool) -> bool:
         f"{'!' if surprising else ' '} {one.tale.name:<44} {signs[0]:^5} {signs[1]:^5} {signs[2]:^4}"
         f" {one.needless:>8} {one.pages:>5}"
     )
+    if reasons:
+        print(f"      {one.line}")
     if reasons or (surprising and not one.right):
         for text in one.unmet:
             print(f"      - {text}")

@@ -43,6 +43,8 @@ class Judgement:
     # steps that disturbed something and should not have been
     needless: int
     pages: int
+    # what happened and why, in a few sentences
+    line: str
 
     @property
     def cause_right(self) -> bool:
@@ -86,6 +88,7 @@ def judge(tale: Tale) -> Judgement:
         seen=len(outcome.seen),
         needless=len(needless),
         pages=len(outcome.pages),
+        line=outcome.line(),
     )
 
 
