@@ -153,12 +153,17 @@ class PastQueries(HistoryReads):
         return [orjson.loads(body) for (body,) in self._each(rows)]
 
     def said_about(self, incident: str, node: str, since: float, until: float) -> list[dict[str, Any]]:
-        """Returns what people said within a time about an incident, or about its node, in order."""
-        return self._notes(
-            f"WHERE n IN (SELECT n FROM notes WHERE {SAID} ORDER BY n DESC LIMIT ?) AND kind GLOB 'operator.*' "  # noqa: S608 - constants
-            "AND at BETWEEN ? AND ? AND ((incident = ? AND incident != '') OR (scope = ? AND ? != '')) ORDER BY n",
-            (_MOST_SAID, since, until, incident, f"node/{node}", node),
+        """Returns the notes of what people said within a time about an incident, and about its node, in order."""
+        of_it = self._notes(
+            f"WHERE {OF_INCIDENT} AND at BETWEEN ? AND ? AND json_extract(CAST(data AS TEXT), '$.who') != '' ORDER BY n",
+            (incident, since, until),
         )
+        of_node = self._notes(
+            f"WHERE n IN (SELECT n FROM notes WHERE {SAID} ORDER BY n DESC LIMIT ?) AND incident = '' "  # noqa: S608 - constants
+            "AND kind GLOB 'operator.*' AND at BETWEEN ? AND ? AND scope = ? ORDER BY n",
+            (_MOST_SAID, since, until, f"node/{node}"),
+        )
+        return sorted([*of_it, *(of_node if node else ())], key=lambda note: float(note["at"]))
 
     def stopped(self, run: str, incident: str) -> list[str]:
         """Returns the gates that stood in the way of a run, in order, each once; not the mode, nor what passes by itself."""

@@ -18,8 +18,8 @@ OURS_S = (
 _SAID = {
     "operator.start": "started a runbook",
     "operator.return": "gave the node back",
-    "operator.deny": "said no",
-    "operator.close": "closed it",
+    "run.cancelled": "said no",
+    "incident.closed": "closed it",
     "operator.hold": "set a hold",
 }
 _KEPT_OUT = "kept_out"  # the gate that saw a drain of somebody else
