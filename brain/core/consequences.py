@@ -66,13 +66,16 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
     wider.consider(ctx, incident)
     run = blame.run_behind(ctx, incident)
     soon = ctx.now < incident.hold_off_until + spread.GROWS_S
-    if run is None and not (soon and wider.wanes(ctx, incident)):
+    shared = wider.may_be_shared(ctx, incident)
+    if run is None and not shared and not (soon and wider.wanes(ctx, incident)):
         incidents.transition(ctx, incident, IncidentTrigger.HOLD_OFF_ENDED, "nothing wider explains it")
         demotion.incident_opened(ctx, incident)
         _remedy(ctx, incident)
         return
     why = "few nodes show it by now: it is judged when it is over, or grows again"
-    if (why := blame.judged_later(run) if run else why) != incident.waits:  # one note, not one for each check
+    if (
+        why := blame.judged_later(run) if run else shared or why
+    ) != incident.waits:  # one note, not one for each check
         incident.waits = why
         ctx.show(incident)
         ctx.note("incident.waits", why, incident=incident.id, scope=incident.scope)

@@ -16,6 +16,8 @@ from brain.core.state import PlaceCandidate
 STRAYS_SHARE = 0.25  # of the ill nodes of a place, so many may be outside of the one that explains it, if they are scattered
 FEW_SHARE = 0.1  # so many may be, however they lie; at least one
 STRAY_COSTS = 2  # an ill node outside a place speaks against it as much as this many healthy ones inside
+MAX_APART = 4  # so many places of one kind may have fallen ill one by one, each for a cause of its own
+APART_S = 600.0  # when at least so long lies between them
 MAX_CANDIDATES = 8  # that an incident lists
 HIGH, MEDIUM = 0.75, 0.45  # from when on it is sure
 
@@ -99,22 +101,34 @@ def outside(inner: Seen, outer: Seen) -> int:
 
 
 def _yields(wide: Seen, to: Seen, reached: Sequence[Seen]) -> bool:
-    """Whether the other place holds so many of the ill nodes that the rest are strays, and no second cause."""
+    """Whether the other place holds so many of the ill nodes that the rest are strays, or fell ill at another time elsewhere."""
     count = len(wide.ill)
-    if count - len(to.ill) > max(1, STRAYS_SHARE * count):
+    if 2 * MAX_APART * len(to.ill) < count:
         return False
     rest = outside(wide, to)
     if rest <= few(count):
         return True
-    if rest > STRAYS_SHARE * count or rest >= wide.needed():
-        return False
-    kind = to.place.partition("/")[0]
-    return not any(
-        one.place not in (wide.place, to.place)
-        and one.place.partition("/")[0] == kind
-        and 2 * sum(1 for node in one.ill if node in wide.ill) >= len(one.ill)
-        for one in reached
-    )
+    others = [
+        one for one in reached if _beside(one, to) and one.place != wide.place and _mostly_in(one, wide)
+    ]
+    if others and len(others) < MAX_APART and all(_at_another_time(one, to) for one in others):
+        return rest - sum(len(one.ill) for one in others) <= few(count)
+    return not others and rest <= STRAYS_SHARE * count and rest < wide.needed()
+
+
+def _beside(one: Seen, other: Seen) -> bool:
+    """Whether they are two places of one kind."""
+    return one.place != other.place and one.place.partition("/")[0] == other.place.partition("/")[0]
+
+
+def _mostly_in(one: Seen, wide: Seen) -> bool:
+    return 2 * sum(1 for node in one.ill if node in wide.ill) >= len(one.ill)
+
+
+def _at_another_time(one: Seen, other: Seen) -> bool:
+    """Whether all nodes of one fell ill long after those of the other."""
+    first, second = sorted((one.ill.values(), other.ill.values()), key=min)
+    return min(second) - max(first) > APART_S
 
 
 def judge(asked: str, seen: Mapping[str, Seen], *, chosen: str = "", unplaced: int = 0) -> PlaceVerdict:

@@ -12,13 +12,15 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import places, releases, spread
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.shared import ORDER
+from brain.core.pack.shared import GENERATED, ORDER, SMALL
 from brain.core.pack.spec import Rule, Symptom
 from brain.core.pack.topology import CELL
 from brain.core.state import Incident, IncidentState, SymptomState
 
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 MUCH = 1.5  # so many times as ill as the cell, a place is ill by itself
+HELD_BACK_S = 120.0  # so long a second node of a small place waits for a third and fourth
+LATELY_S = 180.0  # when another node of it fell ill within this time
 MAX_LOOKED_AT = 64  # nodes whose places are listed as alternatives
 
 
@@ -282,7 +284,8 @@ def _seen(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
         of=max(size, len(ill)),
         needed=partial(spread.needed, ctx, spec, wide),
         reached=wide.active,
-        order=ORDER.get(spec.scope, -1),
+        # a rule that people wrote knows more of what nothing else tells apart
+        order=ORDER.get(spec.scope, -1) + (len(ORDER) if spec.name.startswith(GENERATED) else 0),
     )
 
 
@@ -302,3 +305,25 @@ def wanes(ctx: Context, incident: Incident) -> bool:
         and spread.waning(ctx, spec, wide)
         for name, key in keys
     )
+
+
+def may_be_shared(ctx: Context, incident: Incident) -> str:
+    """Why the incident of a single node waits: others of the same small place fell ill so lately that it may be the place's.
+
+    Empty: it need not wait (any more).
+    """
+    if not incident.node or ctx.now >= incident.opened_at + HELD_BACK_S:
+        return ""
+    for key in incident.symptoms:
+        for spec, place, node in spread.watchers(ctx, *ids.split(key)):
+            wide = ctx.state.symptoms.get(ids.key(spec.name, place))
+            if spec.scope not in SMALL or wide is None or wide.active:
+                continue
+            lately = [
+                other for other, at in wide.members.items() if at > ctx.now - LATELY_S and other != node
+            ]
+            if lately:
+                return (
+                    f"{lately[-1]} of the same {spec.scope} fell ill a short while ago: it is judged with it"
+                )
+    return ""

@@ -14,6 +14,7 @@ from brain.core.pack.spec import Knowledge, Pack, Paging, Priority, Rule, Settin
 from brain.core.pack.topology import CELL, NODELESS, WIDE
 
 _SHARED = "shared-"  # how the names of generated rules begin
+GENERATED = "shared_"  # and those of generated symptoms
 _SHARED_TODO = Text(
     en="Look for what these nodes share: switch, subnet manager, power, storage, driver or agent release, a rule of ours. "
     "gpuward holds every per-node action for this symptom until it is over.",
@@ -106,8 +107,12 @@ def base(symptom: str) -> str:
 
 
 def _wanted(kinds: Sequence[str], hand: Sequence[Symptom]) -> list[str]:
-    """The kinds of places where the nodes are counted. Where the pack counts them itself, only narrower ones are added."""
+    """The kinds of places where the nodes are counted. Where the pack counts them itself, only narrower ones are added; what it
+    counts in a fabric alone is a fault of the fabric, such as of its subnet manager.
+    """
     own = [symptom.scope for symptom in hand]
+    if own and all(kind == "fabric" for kind in own):
+        return []
     widest = max((ORDER[kind] for kind in own if kind in ORDER), default=len(ORDER))
     return [kind for kind in kinds if kind not in own and ORDER[kind] < widest]
 
@@ -144,7 +149,7 @@ def _counter(symptom: Symptom, kind: str, settings: Settings) -> Symptom:
     """The symptom that counts the nodes with `symptom` within one place of a kind."""
     limits = _limits(kind, settings)
     return Symptom(
-        name=f"shared_{symptom.name}_{kind}",
+        name=f"{GENERATED}{symptom.name}_{kind}",
         scope=kind,
         summary=f"many nodes of one {NAMES.get(kind, kind)} at once: {symptom.summary}",
         detect="spread",

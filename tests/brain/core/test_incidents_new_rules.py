@@ -207,8 +207,13 @@ def test_the_same_nodes_are_one_fault(nodes: int, monkeypatch: pytest.MonkeyPatc
     cell = Cell(sick("leaf/l1", "off_bus_leaf", nodes=4), sick("rack/r1", "off_bus_rack", nodes=nodes))
     another("inc-2", "leaf-bad", "leaf/l1", node="", rule="leaf-bad")(cell)
     ctx = cell.ctx()
-    ctx.compiled.rules["leaf-bad"] = plain_rule("leaf-bad", "leaf", {"symptom": "off_bus_leaf"})
+    leaf = plain_rule("leaf-bad", "leaf", {"symptom": "off_bus_leaf"})
     rack = plain_rule("rack-bad", "rack", {"symptom": "off_bus_rack"})
+    ctx.compiled.rules |= {"leaf-bad": leaf, "rack-bad": rack}
+    ctx.compiled.families |= dict.fromkeys(("leaf-bad", "rack-bad"), (at_leaf.of,))
+    ctx.compiled.counting[at_leaf.of] = [leaf, rack]
+    cell.state.matched |= {"leaf/l1": ["leaf-bad"], "rack/r1": ["rack-bad"]}
+    ctx.index.by_match["leaf-bad@leaf/l1"] = "inc-2"
     assert (incidents.match_began(ctx, rack, "rack/r1") is not None) == opens
     assert cell.state.incidents["inc-2"].explains == (0 if opens else 1)
 
