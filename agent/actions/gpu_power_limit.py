@@ -1,4 +1,4 @@
-"""gpu.power_limit: sets a GPU's power limit within what the card allows, and reads it back.
+"""gpu.power_limit: sets the power limit of one GPU, or of all, within what the card allows, and reads it back.
 
 The limit before is remembered on disk; gpu.power_restore gives it back.
 """
@@ -10,6 +10,7 @@ from agent.actions.action_setup import ActionSetup
 from agent.actions.base import Done, NodeAction, Params, number
 from agent.actions.gpus import GpuKit
 from agent.actions.nvml_client import GpuState, gpu_address
+from agent.contract.components import NODE
 from agent.contract.errors import ActionError, Refused, Unreachable
 from agent.shared.power_caps import SAME_MW, PowerCap
 
@@ -30,13 +31,19 @@ class GpuPowerLimit(NodeAction):
         return cls(setup.gpus)
 
     async def plan(self, params: Params) -> list[str]:
-        """One line."""
-        gpu, limit_mw = await self._checked(params)
-        return [f"set the power limit of GPU {gpu.bdf} to {_w(limit_mw)} (now {_w(gpu.limit_mw)})"]
+        """One line for each GPU."""
+        return [
+            f"set the power limit of GPU {gpu.bdf} to {_w(limit_mw)} (now {_w(gpu.limit_mw)})"
+            for gpu, limit_mw in await self._checked(params)
+        ]
 
     async def run(self, params: Params) -> Done:
-        """Sets it."""
-        gpu, limit_mw = await self._checked(params)
+        """Sets it, of one GPU after the other; ActionError at the first that does not take it."""
+        return Done(
+            text="; ".join([await self._set(gpu, limit_mw) for gpu, limit_mw in await self._checked(params)])
+        )
+
+    async def _set(self, gpu: GpuState, limit_mw: int) -> str:
         await asyncio.to_thread(self._remember, gpu, limit_mw)
         await self._kit.nvml.set_power_limit(gpu, limit_mw)
         now = await self._kit.nvml.gpu(gpu.bdf)
@@ -44,7 +51,7 @@ class GpuPowerLimit(NodeAction):
             raise ActionError(
                 f"the power limit of GPU {gpu.bdf} is {_w(now.limit_mw)}, not {_w(limit_mw)} as set"
             )
-        return Done(text=f"the power limit of GPU {gpu.bdf} is {_w(now.limit_mw)}, was {_w(gpu.limit_mw)}")
+        return f"the power limit of GPU {gpu.bdf} is {_w(now.limit_mw)}, was {_w(gpu.limit_mw)}"
 
     def _remember(self, gpu: GpuState, limit_mw: int) -> None:
         """Notes the limit before; one that we lowered already keeps its first. Unreachable: nothing may be set."""
@@ -66,17 +73,28 @@ class GpuPowerLimit(NodeAction):
     async def recover(self, params: Params) -> None:
         """Nothing to repair: it was set or it was not."""
 
-    async def _checked(self, params: Params) -> tuple[GpuState, int]:
+    async def _checked(self, params: Params) -> list[tuple[GpuState, int]]:
+        """Each GPU and its new limit in mW. Refused, and nothing is set, if one of them does not take it."""
         percent = number(params, "percent", MOST_PERCENT, LEAST_PERCENT, MOST_PERCENT)
-        gpu = await self._kit.nvml.gpu(gpu_address(str(params["gpu"])))
-        if gpu.default_mw is None or gpu.least_mw is None or gpu.most_mw is None:
-            raise Refused(f"GPU {gpu.bdf} has no power limit that can be set")
-        limit_mw = round(gpu.default_mw * percent / 100)
-        if not gpu.least_mw <= limit_mw <= gpu.most_mw:
-            raise Refused(
-                f"{percent:g} % is {_w(limit_mw)}; GPU {gpu.bdf} allows {_w(gpu.least_mw)} to {_w(gpu.most_mw)}"
-            )
-        return gpu, limit_mw
+        component, nvml = str(params["gpu"]), self._kit.nvml
+        if component == NODE:
+            gpus = [gpu for gpu in await nvml.gpus() if not gpu.lost]
+        else:
+            gpus = [await nvml.gpu(gpu_address(component))]
+        if not gpus:
+            raise Refused("NVML shows no GPU that answers")
+        return [(gpu, _limit_mw(gpu, percent)) for gpu in gpus]
+
+
+def _limit_mw(gpu: GpuState, percent: float) -> int:
+    if gpu.default_mw is None or gpu.least_mw is None or gpu.most_mw is None:
+        raise Refused(f"GPU {gpu.bdf} has no power limit that can be set")
+    limit_mw = round(gpu.default_mw * percent / 100)
+    if not gpu.least_mw <= limit_mw <= gpu.most_mw:
+        raise Refused(
+            f"{percent:g} % is {_w(limit_mw)}; GPU {gpu.bdf} allows {_w(gpu.least_mw)} to {_w(gpu.most_mw)}"
+        )
+    return limit_mw
 
 
 def _w(milliwatts: int | None) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 
 from brain.core import demotion, endings, ids, incidents, known, left_drained, recurrence
 from brain.core.context import Context
-from brain.core.faults import situations, spread, symptoms, wider
+from brain.core.faults import reach, situations, spread, symptoms, wider
 from brain.core.healing import blame, drains, limits, run_states, runs, steps, told
 from brain.core.incidents import IncidentTrigger
 from brain.core.operators import requests, returning
@@ -172,14 +172,13 @@ def _closed_cause_is_over(ctx: Context, rule: str, scope: str, closed_at: float)
     Of those of which something newer is known, or will be, people hear.
     """
     rules = ctx.compiled.rules
-    inhibits = rules[rule].inhibits if rule in rules else ()
     explained = [
         (spec, place)
         for place in sorted(ctx.state.matched, key=lambda place: bool(node_of(place)))  # the wider ones first
         for name in ctx.state.matched[place]
-        if (spec := rules.get(name)) is not None
-        and (spec.cause or name) in inhibits
-        and ctx.compiled.topology.serves(scope, place)
+        if rule in rules
+        and (spec := rules.get(name)) is not None
+        and reach.covers(ctx, rules[rule], scope, spec.cause or name, place)
     ]
     for spec, place in explained:
         match = ids.key(spec.name, place)
@@ -362,7 +361,7 @@ def _held(ctx: Context) -> list[Run]:
 
 def _released(ctx: Context, incident: Incident) -> None:
     """An incident is over or remedied: matches that it inhibited and that still hold become incidents of their own."""
-    if not incident.inhibits:
+    if not incident.inhibits and not incident.inhibits_on_node:
         return
     here = ctx.index.matched.get(incident.node, {}) if incident.node else ctx.state.matched
     if wider.taken_over(ctx, incident):
@@ -370,10 +369,9 @@ def _released(ctx: Context, incident: Incident) -> None:
     for rule, scope in list(wider.unexplained(ctx, incident.rule)) if here else ():  # they explain the others
         _again(ctx, rule, scope)
     for scope in list(here):
-        if wider.reaches(ctx, incident, scope):
-            for name in ctx.state.matched[scope]:
-                if ctx.compiled.cause(name) in incident.inhibits:
-                    _again(ctx, name, scope)
+        for name in list(ctx.state.matched.get(scope, ())):
+            if reach.may_explain(ctx, incident, ctx.compiled.cause(name), scope):
+                _again(ctx, name, scope)
     for match in list(incident.known):
         known.hand_on(ctx, incident, match, incidents.standing_for(ctx, match))
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import partial
 
-from brain.core import ids, known, recurrence
+from brain.core import ids, known, recurrence, several
 from brain.core.context import Context
-from brain.core.faults import releases, situations, spread, wider
+from brain.core.faults import reach, releases, situations, spread, wider
 from brain.core.healing import drains, runs
 from brain.core.pack.spec import Paging, Rule
 from brain.core.pack.topology import node_of, type_of
@@ -62,13 +63,8 @@ def transition(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: 
     in_hold_off = incident.state is S.SETTLING and after in OVER  # over before a page was sent
     incident.state = after
     ctx.show(incident)
-    ctx.note(
-        f"incident.{after}",
-        why,
-        incident=incident.id,
-        scope=incident.scope,
-        data={"cause": incident.cause, "quiet": in_hold_off},
-    )
+    data: dict[str, str | bool] = {"cause": incident.cause, "quiet": in_hold_off}
+    ctx.note(f"incident.{after}", why, incident=incident.id, scope=incident.scope, data=data)
     if after in OVER:
         _end(ctx, incident, why, by_operator=trigger is T.CLOSED_BY_OPERATOR)
     return True
@@ -119,7 +115,7 @@ def forget_if_done(ctx: Context, incident: Incident) -> None:
 def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     """A rule began to match at a scope. Returns the incident that it joins or opens; None: another one explains it."""
     cause = rule.cause or rule.name
-    incident = _same_fault(ctx, cause, scope)
+    incident = _same_fault(ctx, rule, scope) or several.of_node(ctx, rule, scope)
     if incident is not None:
         _join(ctx, incident, rule, scope)
         return incident
@@ -145,7 +141,7 @@ def dismissed_around(ctx: Context, cause: str, scope: str) -> str:
     for match in ctx.state.dismissed:
         rule, around = ids.split(match)
         spec = ctx.compiled.rules.get(rule)
-        if spec is not None and cause in spec.inhibits and ctx.compiled.topology.serves(around, scope):
+        if spec is not None and reach.covers(ctx, spec, around, cause, scope):
             return match
     return ""
 
@@ -169,19 +165,19 @@ def match_ended(ctx: Context, rule: str, scope: str) -> Incident | None:
     return incident if not incident.matching_rules else None
 
 
-def _same_fault(ctx: Context, cause: str, scope: str) -> Incident | None:
-    """The incident of this cause whose scope overlaps."""
-    nodes: dict[str, dict[str, Incident]] = ctx.index.by_cause.get(cause, {})
+def _same_fault(ctx: Context, rule: Rule, scope: str) -> Incident | None:
+    """The incident of the rule's cause whose scope overlaps."""
+    nodes: dict[str, dict[str, Incident]] = ctx.index.by_cause.get(rule.cause or rule.name, {})
     here: list[Incident] = list(nodes.get(node_of(scope), {}).values())
     wider: list[Incident] = list(nodes.get("", {}).values()) if node_of(scope) else []
     for incident in here + wider:
-        if ctx.compiled.topology.overlap(incident.scope, scope):
+        if several.belongs(ctx, incident, rule, scope):
             return incident
     return None
 
 
 def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
-    """The incident that explains a match: it inhibits its cause at a scope around this one, or its place is the better one.
+    """The incident that explains a match: it inhibits its cause here (reach.py), or its place is the better one.
 
     Of several the first, as after a restart. One whose remedy was verified explains nothing that is there still.
     """
@@ -190,7 +186,7 @@ def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
         incident
         for incident in ctx.index.inhibitors.get(cause, {}).values()
         if incident.cause != cause
-        and wider.reaches(ctx, incident, scope)
+        and reach.explains(ctx, incident, cause, scope, partial(situations.began_at, ctx, rule, scope))
         and not wider.related(ctx, incident.rule, rule.name)
         and not runs.remedied(ctx, incident)
     ]
@@ -247,6 +243,7 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
         params=dict(rule.params),
         matching_rules={ids.key(rule.name, scope): rule.name},
         inhibits=list(rule.inhibits),
+        inhibits_on_node=list(rule.inhibits_on_node),
     )
     if rule.page_once and (value := situations.situation(ctx, scope).get(rule.page_once)) is not None:
         incident.page_once = ids.key(rule.name, str(value))
@@ -285,17 +282,16 @@ def _join(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
     incident.matching_rules[match] = rule.name
     incident.vouched_by = ""
     ctx.index.by_match[match] = incident.id
-    if type_of(incident.scope) == "node" and node_of(scope) == incident.node and scope != incident.scope:
+    if not ctx.compiled.topology.overlap(incident.scope, scope):
+        several.widen(ctx, incident, scope)
+    at_node = type_of(incident.scope) == "node" and not incident.several
+    if at_node and node_of(scope) == incident.node and scope != incident.scope:
         text = f"{incident.cause} is now known to be at {scope}"
         ctx.note("incident.narrowed", text, incident=incident.id, scope=scope)
         incident.scope = scope
     if rule.severity < incident.severity:
-        ctx.note(
-            "incident.raised",
-            f"from {incident.severity} to {rule.severity} by rule {rule.name}: {rule.because}",
-            incident=incident.id,
-            scope=scope,
-        )
+        text = f"from {incident.severity} to {rule.severity} by rule {rule.name}: {rule.because}"
+        ctx.note("incident.raised", text, incident=incident.id, scope=scope)
         before, incident.severity = incident.severity, rule.severity
         escalation.raised(ctx, incident, before)
     if rule.page is Paging.OPEN:
@@ -309,13 +305,17 @@ def _join(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
 
 def inhibit(ctx: Context, incident: Incident, rule: Rule) -> None:
     """The incident explains what the rule explains, too."""
-    _explain_more(ctx, incident, rule.inhibits)
+    _explain_more(ctx, incident, rule.inhibits, rule.inhibits_on_node)
 
 
-def _explain_more(ctx: Context, incident: Incident, causes: Iterable[str]) -> None:
+def _explain_more(
+    ctx: Context, incident: Incident, causes: Iterable[str], causes_on_node: Iterable[str] = ()
+) -> None:
     more = [cause for cause in causes if cause not in incident.inhibits]
-    if more:
+    on_node = [cause for cause in causes_on_node if cause not in incident.inhibits_on_node]
+    if more or on_node:
         incident.inhibits += more
+        incident.inhibits_on_node += on_node
         ctx.index.add_incident(incident)
         _absorb(ctx, incident)
 
@@ -348,14 +348,14 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
 
 
 def _absorb(ctx: Context, inhibitor: Incident, *, strays: bool = False) -> None:
-    """Ends the incidents within the inhibitor's reach that it explains, oldest first. `strays`: only its reach has changed."""
+    """Ends the incidents that the inhibitor explains, oldest first. `strays`: only its reach has changed."""
     explained = {
         other.id: other
-        for cause in inhibitor.inhibits
+        for cause in (*inhibitor.inhibits, *inhibitor.inhibits_on_node)
         for incidents in ctx.index.by_cause.get(cause, {}).values()
         for other in incidents.values()
         if other.id != inhibitor.id
-        and wider.reaches(ctx, inhibitor, other.scope)
+        and reach.explains(ctx, inhibitor, cause, other.scope, partial(reach.begun, other))
         and not wider.related(ctx, inhibitor.rule, other.rule)
     }
     if not strays:
@@ -385,7 +385,8 @@ def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:
     inhibit(ctx, incident, rule)
     if incident.rule != rule.name:
         return
-    incident.because, incident.resolve_delay_s = rule.because, rule.resolve_delay_s
+    incident.because = several.because(incident, rule)
+    incident.resolve_delay_s = rule.resolve_delay_s
     incident.pack = ctx.compiled.pack.version
     if rule.runbook:
         incident.runbook, incident.params = rule.runbook, dict(rule.params)

@@ -107,7 +107,7 @@ class Index:
         self.by_cause.setdefault(incident.cause, {}).setdefault(incident.node, {})[incident.id] = incident
         for match in incident.matching_rules:
             self.by_match[match] = incident.id
-        for cause in incident.inhibits:
+        for cause in (*incident.inhibits, *incident.inhibits_on_node):
             self.inhibitors.setdefault(cause, {})[incident.id] = incident
         self.stood_for |= dict.fromkeys(incident.stands_for, incident.id)
 

@@ -435,6 +435,10 @@ class Incident:
     affected: dict[str, bool] = field(default_factory=dict)
     # causes that it explains within its scope
     inhibits: list[str] = field(default_factory=list)
+    # causes that it explains on its node while they began with it
+    inhibits_on_node: list[str] = field(default_factory=list)
+    # several parts of its node show it: it is the node's
+    several: bool = False
     # "<rule>@<scope>" of matches that it explains -> what was known of their incident before
     known: dict[str, Known] = field(default_factory=dict)
     # id of the incident that explains this one

@@ -39,9 +39,9 @@ def reset_gpu(request: ActionRequest) -> SimulatedResult:
 
 
 def limit_power(request: ActionRequest) -> SimulatedResult:
-    """Refused for a GPU that is off the bus."""
+    """Refused for a GPU that is off the bus. `node`: of all GPUs."""
     component = request.text("gpu")
-    if not _on_bus(request.machine, component):
+    if component != components.NODE and not _on_bus(request.machine, component):
         return refused(f"there is no {component} on this node")
     text = f"{component}: {request.params['percent']:g} % of its default limit"
     return fixed(text, ASK_S, component, Fix.LIMIT_POWER)

@@ -20,7 +20,10 @@ _UNCORRECTED = (
 
 def _service_failed(machine: MachineState) -> Plan:
     units = [
-        one.name for one in machine.units.values() if one.active == "active" and one.name != FABRIC_MANAGER
+        one.name
+        for one in machine.units.values()
+        if one.active == "active"
+        and not one.name.startswith("nvidia-")  # those wait for a fault of the driver
     ]
     name = first_healthy(units, machine, "active service")
     return (after(0, ch.UnitChanges(unit=name, active="failed", result="exit-code")),)
@@ -49,7 +52,7 @@ def _full(mount: str, used_percent: float = 96.0) -> Fault:
 DRILLS: tuple[Drill, ...] = (
     Drill(
         name="service-failed",
-        summary="A systemd unit that GPUs need fails.",
+        summary="A systemd unit that the node needs fails.",
         nodes="one",
         ends="service.restart of it",
         plan=_service_failed,

@@ -55,6 +55,22 @@ async def test_a_power_limit_is_set(node: GpuNode) -> None:
     assert (told(node, 0, "power_limit_mw"), told(node, 1, "power_limit_mw")) == ("560000", "700000")
 
 
+async def test_the_power_limit_of_all_gpus_is_set_or_of_none(node: GpuNode) -> None:
+    """`node` names all of them; one that cannot take it is known before the first is set."""
+    action = GpuPowerLimit(node.kit)
+    params: dict[str, str | float] = {"gpu": "node", "percent": 80.0}
+    assert len(await action.plan(params)) == 2
+    node.nvml.set(1, power_least_mw=600_000)
+    with pytest.raises(Refused, match=SECOND):
+        await action.run(params)
+    assert told(node, 0, "power_limit_mw") == "700000"
+    node.nvml.set(1, power_least_mw=200_000)
+    done = await action.run(params)
+    assert f"GPU {FIRST} is 560 W" in done.text
+    assert f"GPU {SECOND} is 560 W" in done.text
+    assert (told(node, 0, "power_limit_mw"), told(node, 1, "power_limit_mw")) == ("560000", "560000")
+
+
 async def test_a_lowered_limit_is_remembered_until_it_is_restored(node: GpuNode) -> None:
     """The first limit counts, however often it is lowered; the note outlives the agent."""
     node.nvml.set(0, power_limit_mw=650_000)

@@ -115,7 +115,7 @@ def test_only_our_own_drain_is_resumed() -> None:
     [
         ("link-down", "link.bounce", {"link": "link/eth1"}, "link.state"),
         ("ib-phy-errors", "link.bounce", {"link": "port/mlx5_0.1"}, "ib.port_state"),
-        ("service-failed", "service.restart", {"unit": "nvidia-persistenced.service"}, "service.state"),
+        ("service-failed", "service.restart", {"unit": "slurmd.service"}, "service.state"),
         ("gpu-idle-service", "service.restart", {"unit": "nvidia-persistenced.service"}, "gpu.busy"),
         ("gpu-stuck-job", "process.signal", {"job": "4711"}, "gpu.busy"),
         ("gpu-needs-reset", "gpu.reset", {"gpu": GPU}, "gpu.recovery_action"),

@@ -19,13 +19,13 @@ ACTIONS = (
     ),
     ActionSpec(
         name="gpu.power_limit",
-        summary="Sets a GPU's power limit, within what the card allows, and remembers the limit before.",
+        summary="Sets the power limit of one GPU, or of all, within what the card allows, and remembers the limit before.",
         disrupts=Disrupts.JOB,
         repeat=Repeat.SAFE,
-        timeout_s=30,
+        timeout_s=60,
         needs=(Right.ROOT, Right.SYS_ADMIN),
         params=(
-            _GPU,
+            Param(name="gpu", type="component", summary="`gpu/<bdf>`; `node`: all GPUs that answer"),
             Param(
                 name="percent",
                 type="float",

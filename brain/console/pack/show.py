@@ -54,7 +54,7 @@ def rule_in_full(spec: Rule, pack: Pack, figures: Figures, sources: Sources) -> 
             )
             for name in dict.fromkeys(symptoms_in(spec.when))
         ],
-        inhibits=list(spec.inhibits),
+        inhibits=[*spec.inhibits, *spec.inhibits_on_node],
         hold_off_s=spec.hold_off_s,
         resolve_delay_s=spec.resolve_delay_s,
     )

@@ -5,9 +5,11 @@ also has those of all its components. A wider scope's has only its own: `spread`
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from brain.core import ids
 from brain.core.context import Context
+from brain.core.faults import reach
 from brain.core.pack.conditions import SYMPTOM_PREFIX, symptoms_in
 from brain.core.pack.spec import Rule, Scalar
 from brain.core.pack.topology import CELL, WIDE, component_of, node_of, type_of, whole_of
@@ -40,6 +42,11 @@ def named_by(ctx: Context, rule: Rule, scope: str) -> list[SymptomState]:
     """The active symptoms in the situation of a scope that the rule names."""
     named = set(symptoms_in(rule.when))
     return [symptom for symptom in active_at(ctx, scope) if symptom.name in named]
+
+
+def began_at(ctx: Context, rule: Rule, scope: str) -> float:
+    """When the first of what the rule names began at a scope, in seconds since 1970: now, if nothing is active any more."""
+    return min((symptom.since for symptom in named_by(ctx, rule, scope)), default=ctx.now)
 
 
 def situation(ctx: Context, scope: str) -> dict[str, Scalar]:
@@ -136,12 +143,14 @@ def judge(ctx: Context, scope: str) -> tuple[list[str], list[str]]:
 def explained_symptoms(ctx: Context, incident: Incident) -> list[str]:
     """Keys of the active symptoms on the incident's node behind the matches that it inhibits."""
     found = []
-    for scope in ctx.index.matched.get(incident.node, ()) if incident.node and incident.inhibits else ():
-        if not ctx.compiled.topology.serves(incident.scope, scope):
-            continue
+    inhibits = incident.inhibits or incident.inhibits_on_node
+    for scope in ctx.index.matched.get(incident.node, ()) if incident.node and inhibits else ():
         for name in ctx.state.matched[scope]:
             rule = ctx.compiled.rules.get(name)
-            if rule is not None and (rule.cause or name) in incident.inhibits:
+            if rule is None:
+                continue
+            began = partial(began_at, ctx, rule, scope)
+            if reach.explains(ctx, incident, rule.cause or name, scope, began):
                 found += [ids.key(symptom, scope) for symptom in symptoms_in(rule.when)]
     here = ctx.index.active.get(incident.node, {})
     return [key for key in found if key in here]

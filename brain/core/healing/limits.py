@@ -31,7 +31,7 @@ def breaker(case: Case) -> Verdict | None:
 
 
 def tries(case: Case) -> Verdict | None:
-    """Law 8: a remedy that was tried `tries` times in the runbook's window is not tried again.
+    """Law 8: a remedy that was tried `tries` times in the runbook's window is not tried again, on a part and its node together.
 
     A last resort, which stands in for such a remedy, only fences: it may always be tried.
     """
@@ -40,11 +40,7 @@ def tries(case: Case) -> Verdict | None:
     stands_in = case.ctx.compiled.runbooks.get(case.incident.runbook)
     if stands_in is not None and stands_in.last_resort == case.run.runbook.name:
         return None
-    before = [
-        at
-        for at in case.ctx.state.tries.get(tries_key(case.run, case.incident), ())
-        if at > case.ctx.now - case.run.runbook.tries_within_s
-    ]
+    before = [at for at in _tried(case) if at > case.ctx.now - case.run.runbook.tries_within_s]
     if len(before) >= case.run.runbook.tries:
         hours = case.run.runbook.tries_within_s / 3600
         return Verdict(
@@ -53,6 +49,18 @@ def tries(case: Case) -> Verdict | None:
             reason=f"{case.run.runbook.name} was tried {counted(len(before), 'time')} here in {hours:.0f} h",
         )
     return None
+
+
+def _tried(case: Case) -> list[float]:
+    """When this remedy was tried for this fault at the run's scope, or at one that contains it or lies within it."""
+    found: list[float] = []
+    for key, times in case.ctx.state.tries.items():
+        runbook, fault = ids.split(key)
+        cause, scope = ids.split(fault)
+        same = runbook == case.run.runbook.name and cause == case.incident.cause
+        if same and case.ctx.compiled.topology.overlap(scope, case.run.scope):
+            found += times
+    return found
 
 
 def offender(case: Case) -> Verdict | None:

@@ -49,6 +49,13 @@ def params(run: Run, rung: Rung) -> dict[str, Scalar]:
     return {name: _filled(known, value) for name, value in rung.params.items()}
 
 
+def reaches(ctx: Context, run: Run, rung: Rung, scope: str) -> bool:
+    """Whether the rung is done to this scope, too: not to other parts of the node if it names one of them."""
+    own = component_of(run.scope)
+    named = own != "node" and own in params(run, rung).values()
+    return not named or ctx.compiled.topology.overlap(run.scope, scope)
+
+
 def _filled(known: Mapping[str, Scalar], value: Scalar) -> Scalar:
     if not isinstance(value, str):
         return value

@@ -258,7 +258,10 @@ def _verify(ctx: Context, run: Run, rung: Rung) -> None:
     # If the node rebooted during the step, facts of the new boot are newer than the step: their symptoms stay.
     booted_at = node.booted_at if node is not None and node.booted_at > run.steps[-1].at else None
     explained = situations.explained_symptoms(ctx, ctx.state.incidents[run.incident])
-    for key in dict.fromkeys((*runs.still_active(ctx, run, rung), *explained)):
+    own = [
+        key for key in runs.still_active(ctx, run, rung) if plans.reaches(ctx, run, rung, ids.split(key)[1])
+    ]
+    for key in dict.fromkeys((*own, *explained)):
         state = ctx.state.symptoms[key]
         if _resets_on_act(ctx, rung, key) and (booted_at is None or state.last < booted_at - JITTER_S):
             why = f"set aside while {rung.name} is verified"

@@ -1,7 +1,7 @@
 """Checks of rules: can they match, do they explain the fault to people, and do their examples cover them?"""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from agent.contract import components, messages
@@ -41,12 +41,7 @@ def findings(pack: Pack) -> Iterator[Finding]:
         for name in ("hold_off_s", "resolve_delay_s"):
             if getattr(rule, name) < 0:
                 yield Finding(path=(*path, name), text="must not be negative")
-        for index, cause in enumerate(rule.inhibits):
-            here = (*path, "inhibits", index)
-            if cause not in causes:
-                yield Finding(path=here, text=f"no rule has the cause {cause!r}")
-            elif cause == cause_of(rule):
-                yield Finding(path=here, text="a cause does not explain itself")
+        yield from _inhibits(rule, path, causes)
         fields = [
             field
             for name in conditions.symptoms_in(rule.when)
@@ -57,6 +52,20 @@ def findings(pack: Pack) -> Iterator[Finding]:
             text = f"its symptoms carry no field {rule.page_once!r} (have: {', '.join(fields) or 'none'})"
             yield Finding(path=(*path, "page_once"), text=text)
         yield from _examples(rule, path, runbooks)
+
+
+def _inhibits(rule: Rule, path: _Path, causes: Collection[str]) -> Iterator[Finding]:
+    """What it explains: causes that there are, and not its own; on a node, only what is on one."""
+    for key in ("inhibits", "inhibits_on_node"):
+        for index, cause in enumerate(getattr(rule, key)):
+            here = (*path, key, index)
+            if cause not in causes:
+                yield Finding(path=here, text=f"no rule has the cause {cause!r}")
+            elif cause == cause_of(rule):
+                yield Finding(path=here, text="a cause does not explain itself")
+    if rule.inhibits_on_node and rule.scope in NODELESS:
+        text = f"a {rule.scope} is wider than a node: `inhibits` names what it explains on its nodes"
+        yield Finding(path=(*path, "inhibits_on_node"), text=text)
 
 
 def cause_of(rule: Rule) -> str:

@@ -132,7 +132,12 @@ def _explains(
     family = {rule.cause or rule.name for rule in wide.values()}
     causes = dict.fromkeys(rule.cause or rule.name for rule in rules if rule.name not in wide)
     causes |= dict.fromkeys(cause for rule in wide.values() for cause in rule.inhibits if cause not in family)
-    further = [cause for rule in pack.rules if (rule.cause or rule.name) in causes for cause in rule.inhibits]
+    further = [
+        cause
+        for rule in pack.rules
+        if (rule.cause or rule.name) in causes
+        for cause in (*rule.inhibits, *rule.inhibits_on_node)
+    ]
     named = [
         name
         for rule in pack.rules

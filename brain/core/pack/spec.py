@@ -238,6 +238,8 @@ class Rule:
     resolve_delay_s: float = 30.0
     # causes that this one explains: their incidents within its scope are absorbed
     inhibits: tuple[str, ...] = ()
+    # causes that it explains anywhere on its node, if they began from ten minutes before it to forty minutes after it
+    inhibits_on_node: tuple[str, ...] = ()
     page: Paging = Paging.FAILURE
     # a field of the situation, for example a code: each of its values is paged for the first two nodes that show it, once
     # for each, not once for each scope; empty: none
@@ -301,6 +303,8 @@ class Runbook:
     rungs: tuple[Rung, ...]
     # performed once a rung has worked, if any rung disrupted something
     return_to_service: tuple[Rung, ...] = ()
+    # when several parts of a node show the fault it may be run once, for all of them: `$component` is `node` then
+    several: bool = False
     # operators (`gpuward start`) and its schedule may start it without a fault
     request: bool = False
     # with `request`: what it is started on

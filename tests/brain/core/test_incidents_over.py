@@ -135,7 +135,7 @@ def test_what_is_explained_at_once_in_the_trail() -> None:
     assert (wide.explains, wide.nodes) == (4, 4)
 
 
-@pytest.mark.parametrize(("cause", "scope"), [("cold", ONE_GPU), ("hot", "gpu/n1/0000:5e:00")])
+@pytest.mark.parametrize(("cause", "scope"), [("cold", ONE_GPU), ("hot", "gpu/n2/0000:5e:00")])
 def test_every_fault_has_an_id_of_its_own(cause: str, scope: str) -> None:
     """Two that one event opens: of another cause, or at another place. And the next time it is another one."""
     cell = Cell()

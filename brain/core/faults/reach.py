@@ -1,0 +1,45 @@
+"""How far an incident explains others: within its scope, and for some causes on its whole node while they began with it. Pure.
+
+A fault of one part shows at others of its node: the peers of a lost GPU lose their NVLinks, its job hangs, its programs and
+services fail. Facts of one chain come in any order, by several sources; so what counts is when they occurred (arrival
+minus age), with some slack, and the rules say which of two causes the other.
+"""
+
+from collections.abc import Callable
+
+from brain.core.context import Context
+from brain.core.faults import wider
+from brain.core.pack.spec import Rule
+from brain.core.pack.topology import node_of
+from brain.core.state import Incident
+
+BEFORE_S = (
+    600.0  # an effect may be seen so long before its cause: a part errs for some minutes before it fails
+)
+AFTER_S = 2400.0  # or after it: a job notices when its collective times out, after half an hour
+
+
+def begun(incident: Incident) -> float:
+    """When the first fact of the incident occurred, in seconds since 1970."""
+    return min((fact.at for fact in incident.evidence), default=incident.opened_at)
+
+
+def explains(ctx: Context, incident: Incident, cause: str, scope: str, began: Callable[[], float]) -> bool:
+    """Whether the incident explains a cause at a scope, where it `began` then. Not whether it is still open."""
+    if cause in incident.inhibits and wider.reaches(ctx, incident, scope):
+        return True
+    if cause not in incident.inhibits_on_node or not incident.node or node_of(scope) != incident.node:
+        return False
+    return -BEFORE_S <= began() - begun(incident) <= AFTER_S
+
+
+def may_explain(ctx: Context, incident: Incident, cause: str, scope: str) -> bool:
+    """Whether it is within reach, whenever it began."""
+    return explains(ctx, incident, cause, scope, lambda: begun(incident))
+
+
+def covers(ctx: Context, rule: Rule, around: str, cause: str, scope: str) -> bool:
+    """Whether a match of the rule at `around` would explain a cause at a scope, whenever they began."""
+    if cause in rule.inhibits and ctx.compiled.topology.serves(around, scope):
+        return True
+    return cause in rule.inhibits_on_node and bool(node_of(around)) and node_of(around) == node_of(scope)

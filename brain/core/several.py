@@ -1,0 +1,106 @@
+"""Several parts of one node with one fault are one fault of the node: its power, a PCIe switch, a cable tree, the driver. Pure.
+
+The incident of the first part is widened to the node, and its run with it as long as that has only prepared: the remedy is the
+parts' own, once for all of them. So it is for rules without a runbook, and for runbooks that say that they can do that
+(`Runbook.several`); a remedy of one part alone, as of a port or a service, is one for each part.
+"""
+
+from agent.contract.actions.spec import Disrupts
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.faults import reach, situations
+from brain.core.healing import plans, run_states
+from brain.core.pack.spec import Rule
+from brain.core.pack.topology import node_of, type_of
+from brain.core.paging import escalation
+from brain.core.state import Incident, IncidentState, Run, RunState
+
+WITHIN_S = 600.0  # parts that began to show a fault within this time have one cause
+_WHY = (
+    "several parts of one node show it within minutes, so the cause is taken to be the node's: power, "
+    "a PCIe switch, the driver"
+)
+_OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
+
+
+def of_node(ctx: Context, rule: Rule, scope: str) -> Incident | None:
+    """The open incident of the rule's cause at another part of the same node, of the same type, that began about then."""
+    node, kind = node_of(scope), type_of(scope)
+    if not node or kind == "node" or not _for_all(ctx, rule.runbook):
+        return None
+    for incident in ctx.index.by_cause.get(rule.cause or rule.name, {}).get(node, {}).values():
+        same_type = type_of(incident.scope) == kind or incident.several
+        if incident.state not in _OVER and same_type and takes_in(ctx, incident, rule, scope):
+            return incident
+    return None
+
+
+def belongs(ctx: Context, incident: Incident, rule: Rule, scope: str) -> bool:
+    """Whether a match at a scope is within the incident of its cause; of one of several parts, that it is one of them."""
+    if not ctx.compiled.topology.overlap(incident.scope, scope):
+        return False
+    return not incident.several or scope == incident.scope or takes_in(ctx, incident, rule, scope)
+
+
+def takes_in(ctx: Context, incident: Incident, rule: Rule, scope: str) -> bool:
+    """Whether a part belongs to the incident of its node: it is one of those that it has, or began to show the fault with them.
+
+    What its run does, or has left to people, must be for one more part too: what fails after a remedy is another fault.
+    """
+    if any(ids.split(key)[1] == scope for key in incident.symptoms):
+        return True
+    began = situations.began_at(ctx, rule, scope)
+    near = abs(began - reach.begun(incident)) <= WITHIN_S
+    return near and _for_all(ctx, incident.runbook) and _goes_for_all(ctx, incident)
+
+
+def widen(ctx: Context, incident: Incident, scope: str) -> None:
+    """The incident is the node's from now on; `scope` is the part that has joined it. Whoever was paged is told."""
+    first, incident.scope, incident.several = incident.scope, f"node/{incident.node}", True
+    rule = ctx.compiled.rules.get(incident.rule)
+    if rule is not None:
+        incident.because = because(incident, rule)
+    text = f"{incident.cause} is at {first} and at {scope}: {_WHY}"
+    ctx.note("incident.widened", text, incident=incident.id, scope=incident.scope)
+    run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
+    if run is not None and run.state not in run_states.OVER and _only_prepared(ctx, run):
+        run.scope = incident.scope
+        run.params = incident.params | plans.values(ctx, incident)
+        ctx.show_run(run)
+    if incident.pages.first_at:
+        escalation.page(ctx, incident, "update", text)
+
+
+def because(incident: Incident, rule: Rule) -> str:
+    """Why the incident is what the rule says."""
+    return f"{rule.because}; {_WHY}" if incident.several else rule.because
+
+
+def _for_all(ctx: Context, name: str) -> bool:
+    """Whether what is done for one part can be done once for several."""
+    runbook = ctx.compiled.runbooks.get(name)
+    return runbook is None or runbook.several
+
+
+def _goes_for_all(ctx: Context, incident: Incident) -> bool:
+    """Whether its run has prepared only, restarts the node just now, or has left the rest to people."""
+    run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
+    if run is None:
+        return True
+    if run.state in run_states.OVER:
+        return run.state is not RunState.SUCCEEDED
+    return not run.worked and (_only_prepared(ctx, run) or _is_away(ctx, run))
+
+
+def _only_prepared(ctx: Context, run: Run) -> bool:
+    """Whether nothing was begun yet that is to heal."""
+    begun = [ctx.actions[step.action] for step in run.steps if step.action in ctx.actions]
+    return not any(spec.heals and spec.disrupts is not Disrupts.NOTHING for spec in begun)
+
+
+def _is_away(ctx: Context, run: Run) -> bool:
+    """Whether the node restarts just now: that is for all its parts."""
+    if run.state not in (RunState.INTENT, RunState.PERFORMING) or not run.steps:
+        return False
+    spec = ctx.actions.get(run.steps[-1].action)
+    return spec is not None and spec.takes_node_away
