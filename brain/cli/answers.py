@@ -450,6 +450,14 @@ class SurenessJson(TypedDict):
     alternatives: list[TwoLanguagesJson]
 
 
+class PlaceConsideredJson(TypedDict):
+    place: str
+    ill: int
+    of: int
+    best: bool
+    why: str
+
+
 class ChangeJson(TypedDict):
     turn: str
     text: TwoLanguagesJson
@@ -470,6 +478,8 @@ class ChainJson(TypedDict):
     notes: list[NoteJson]
     out_of_service: list[str]
     sureness: SurenessJson | None
+    places: list[PlaceConsideredJson]
+    place_sure: float
     changes: list[ChangeJson]
     trace_id: str
 

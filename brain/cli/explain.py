@@ -15,6 +15,7 @@ from brain.cli.answers import (
     IncidentJson,
     LineJson,
     PageJson,
+    PlaceConsideredJson,
     RuleJson,
     SurenessJson,
     WhyNotJson,
@@ -83,6 +84,7 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
     for symptom in found["symptoms"]:
         yield from _row("symptom", f"{symptom['name']} at {symptom['scope']}", width)
     yield from _sureness(found.get("sureness"), width)
+    yield from _places(found.get("places", []), width)
     yield from _changes(found.get("changes", []), width)
     yield ""
     yield _title("WHAT IT RESTS ON")
@@ -171,6 +173,16 @@ def _sureness(sure: SurenessJson | None, width: int) -> Iterator[str]:
         yield from _row("but" if not number else "", reason["en"], width)
     if sure["alternatives"]:
         yield from _row("it may be", "; ".join(one["en"] for one in sure["alternatives"]), width)
+
+
+def _places(places: list[PlaceConsideredJson], width: int) -> Iterator[str]:
+    if not places:
+        return
+    yield ""
+    yield _title("WHICH PLACE")
+    for one in places:
+        shown = one["place"] if one["best"] else f"{one['place']} ({one['ill']} of {one['of']} nodes)"
+        yield from _row("it is" if one["best"] else "not", f"{shown}: {one['why']}", width)
 
 
 def _changes(changes: list[ChangeJson], width: int) -> Iterator[str]:

@@ -52,6 +52,8 @@ def explain(
         notes=[shapes.note(item) for item in notes],
         out_of_service=[node for node, owners in state.drains.items() if raw["id"] in owners] if raw else [],
         sureness=why.sureness(judged) if judged else None,
+        places=why.considered(raw) if raw else [],
+        place_sure=raw.get("sure", 0.0) if raw else 0.0,
         changes=why.changes(judged) if judged else [],
         trace_id=trace_id(raw["id"]) if raw and traced else "",
     )

@@ -17,12 +17,14 @@ from brain.console.api.why_shapes import (
     ChangeShape,
     ConditionShape,
     PastShape,
+    PlaceConsideredShape,
     SurenessShape,
     WhyNotQuery,
     WhyNotShape,
 )
 from brain.console.brain_view import BrainView, History
 from brain.console.reading import Reading
+from brain.console.shapes import Json
 from brain.core.context import Context
 from brain.core.incidents import OVER
 from brain.core.pack.spec import Text
@@ -119,6 +121,16 @@ def sureness(judged: Judged) -> SurenessShape:
         against=list(map(_both, sure.against)),
         alternatives=list(map(_both, sure.alternatives)),
     )
+
+
+def considered(raw: Json) -> list[PlaceConsideredShape]:
+    """Returns the places that were considered for an incident; an earlier version wrote none."""
+    return [
+        PlaceConsideredShape(
+            place=one["place"], ill=one["ill"], of=one["of"], best=one["best"], why=one["why"]
+        )
+        for one in raw.get("places", ())
+    ]
 
 
 def changes(judged: Judged) -> list[ChangeShape]:

@@ -6,7 +6,7 @@ from brain.console.api.base import Shape, Time, TwoLanguagesShape
 from brain.console.api.incident_shapes import EvidenceShape, IncidentShape, NoteShape, RunShape
 from brain.console.api.needs_shapes import WantedApprovalShape
 from brain.console.api.status_shapes import HoldShape
-from brain.console.api.why_shapes import ChangeShape, SurenessShape
+from brain.console.api.why_shapes import ChangeShape, PlaceConsideredShape, SurenessShape
 
 
 class AckShape(Shape):
@@ -120,6 +120,10 @@ class ChainShape(Shape):
     sureness: SurenessShape | None = Field(
         description="How sure it is; null: of what is over nothing is judged any more."
     )
+    places: list[PlaceConsideredShape] = Field(
+        description="Of a shared cause: the places that were considered, the chosen one first."
+    )
+    place_sure: float = Field(description="How sure it is of the place, 0 to 1; 0: that was not judged.")
     changes: list[ChangeShape] = Field(
         description="Which facts would change what it is taken for, as the rules are now."
     )

@@ -77,6 +77,16 @@ class SurenessShape(Shape):
     alternatives: list[TwoLanguagesShape] = Field(description="What else it may be.")
 
 
+class PlaceConsideredShape(Shape):
+    """A place that was considered as what the nodes of a shared cause have in common."""
+
+    place: str = Field(description="Its scope, such as `leaf/l3`.")
+    ill: int = Field(description="How many of its nodes show it.")
+    of: int = Field(description="How many nodes it has.")
+    best: bool = Field(description="It was chosen.")
+    why: str = Field(description="Why it was, or why not.")
+
+
 class ChangeShape(Shape):
     """One turn that an incident may take, and the facts that it takes."""
 

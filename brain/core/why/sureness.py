@@ -13,6 +13,7 @@ from agent.contract.look import RESTATED
 from agent.contract.messages import Severity
 from brain.core import ids
 from brain.core.context import Context
+from brain.core.faults import places
 from brain.core.pack.lint_symptoms import KINDS
 from brain.core.pack.spec import Text
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
@@ -58,6 +59,8 @@ class Grounds:
     silence: bool
     # a fact is of a kind or code that nobody knows
     unknown: bool
+    # how sure it is of the place that it was found to share, as places.word says; empty: it was not judged
+    place: str
     # codes of its XIDs, and what the catalogue says that they can come from
     codes: tuple[int, ...]
     candidates: tuple[XidOrigin, ...]
@@ -134,6 +137,7 @@ def grounds(ctx: Context, incident: Incident) -> Grounds:
         silence=NODE_UNREACHABLE in kinds,
         unknown=any(kind not in KINDS or KINDS[kind].severity is Severity.UNKNOWN for kind in kinds)
         or any(code not in CANDIDATES for code in codes),
+        place=places.word(incident.sure),
         codes=codes,
         candidates=tuple(dict.fromkeys(one for each in known for one in each)),
     )
@@ -231,11 +235,29 @@ TABLE: tuple[Reason, ...] = (
         text=_one_cause,
     ),
     Reason(
+        name="place",
+        favours=True,
+        applies=lambda given: given.place == "high",
+        text=_said(
+            "nearly all nodes that show it are in this place, and much of the place shows it",
+            "出现该现象的节点几乎都在此处，且此处大部分节点都出现",
+        ),
+    ),
+    Reason(
         name="stale",
         favours=False,
         applies=lambda given: given.stale,
         text=_said(
             "every fact was old when it arrived: it may be over", "所有事实到达时都已过时，故障可能已结束"
+        ),
+    ),
+    Reason(
+        name="place_unsure",
+        favours=False,
+        applies=lambda given: given.place == "low",
+        text=_said(
+            "few nodes, or another place as well, could be what they share: see the places considered",
+            "节点较少，或另有位置同样可能是共同点：参见已考虑的位置",
         ),
     ),
     Reason(

@@ -25,6 +25,7 @@ PLAIN = Grounds(
     unproven=False,
     silence=False,
     unknown=False,
+    place="",
     codes=(),
     candidates=(),
 )
@@ -43,7 +44,9 @@ ROWS: dict[str, tuple[Grounds, Level, str]] = {
         Level.SURE,
         "the catalogue knows one thing that XID 79 comes from: the hardware",
     ),
+    "place": (replace(PLAIN, place="high"), Level.SURE, "nearly all nodes that show it are in this place"),
     "stale": (replace(PLAIN, stale=True), Level.UNCLEAR, "every fact was old when it arrived"),
+    "place_unsure": (replace(PLAIN, place="low"), Level.UNCLEAR, "see the places considered"),
     "earlier_boot": (replace(PLAIN, earlier_boot=True), Level.UNCLEAR, "has started anew since"),
     "one_old_fact": (replace(PLAIN, newest_s=720), Level.UNCLEAR, "it rests on one fact, 12 minutes old"),
     "several_causes": (

@@ -13,8 +13,10 @@ from brain.cli import why_not as printed
 from brain.console import explain as chains
 from brain.console import why
 from brain.console.answers import encoded
+from brain.core.pack.spec import Place
 from brain.core.why import why_not
 from tests.brain.world import GPU, Story, history_of, pack
+from tests.shipped import shipped_pack
 
 
 def answered(story: Story, model: ReadModel, rule: str, scope: str) -> Any:
@@ -101,6 +103,30 @@ def test_a_match_that_waits_says_until_when(tmp_path: Path) -> None:
     assert "runbook      bounce (auto)" in text
     assert "ann holds node/n1: firmware" in text
     assert f"gpuward explain {found['incident']}" in text
+    model.close()
+
+
+def test_which_place_it_is_and_which_it_is_not(tmp_path: Path) -> None:
+    """Of a shared cause: the place, why it is that one, and the others that were considered."""
+    places = {f"n{n}": Place(leaf=f"l{(n - 1) // 6}", rack=f"r{n % 3}") for n in range(1, 25)}
+    story = Story(shipped_pack(places=places))
+    for number in range(1, 7):
+        story.event(number / 10, "gpu.xid", GPU, f"n{number}", code=79, action="RESTART_BM", name="x")
+    story.run(60)
+    (incident,) = [one for one in story.incidents() if one.scope == "leaf/l0"]
+    model = history_of(story, tmp_path / "history")
+    ctx = story.engine.look()
+    found = chains.explain(
+        model, story.engine.state, incident.id, traced=False, judge=lambda id_: why.judge(ctx, id_)
+    )
+    assert found is not None
+    assert found.places[0].place == "leaf/l0"
+    assert found.places[0].best
+    assert found.place_sure >= 0.75
+    text = list(explained.render(orjson.loads(encoded(found)), notes=False, width=120))
+    assert "  it is        leaf/l0: all of its 6 nodes show it; none outside of it does" in text
+    assert any(line.startswith("  not          rack/r0 (2 of 8 nodes): ") for line in text), text
+    assert any("nearly all nodes that show it are in this place" in line for line in text)
     model.close()
 
 

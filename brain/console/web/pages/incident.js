@@ -48,6 +48,7 @@ export function view(state) {
       ${waiting ? approval(state, waiting) : nothing}
       ${because(state, incident, rule)}
       ${sure(state.data)}
+      ${places(state.data)}
       ${runs.length ? repeat([...runs].reverse(), (run) => run.id, (run) => ladder(state, run)) : html`
         <section class="card"><h2>${t('what-is-done')}</h2><p>${incident.runbook ? t('no-run-yet', { runbook: incident.runbook }) : t('no-runbook')}</p></section>`}
       ${hit(state)}
@@ -102,6 +103,14 @@ function sure({ sureness, changes }) {
     ${sureness.alternatives.length ? html`<h3>${t('it-may-be')}</h3>${texts(sureness.alternatives)}` : nothing}
     <h3>${t('what-would-change-it')}</h3>
     ${texts(changes.map((one) => one.text))}
+  </section>`
+}
+
+/** Of a shared cause: which places were considered, and why it is this one. */
+function places({ places: considered }) {
+  if (!considered.length) return nothing
+  return html`<section class="card places"><h2>${t('which-place')}</h2><ul class="plain">${considered.map((one) => html`<li>
+    ${one.best ? html`<strong>${one.place}</strong>` : one.place} <span class="small">${t('ill-of', { ill: one.ill, of: one.of })}</span> ${one.why}</li>`)}</ul>
   </section>`
 }
 
