@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from brain.topology.sightings import Sightings, lines
 from brain.topology.site_map import SiteMap
 
-_HEAD = re.compile(r'(Switch|Ca|Rt)\t(\d+) "[SHR]-([0-9a-f]{16})"\s*# "(.*?)"(?: base port .*)?$')
+_HEAD = re.compile(r'(Switch|Ca|Rt)\t(\d+) "[SHR]-([0-9a-f]{16})"\s*# "(.*?)"(?: .*)?$')
 _PORT = re.compile(
     r'\[(\d+)\](?:\[ext \d+\])?(?:\([0-9a-f]+\))?\s+"([SHR])-([0-9a-f]{16})"\[(\d+)\](?:\([0-9a-f]+\))?\s*#\s*(.*)$'
 )
