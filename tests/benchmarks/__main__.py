@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 from tests.benchmarks import (
+    backtest,
     cell,
     console,
     engine,
@@ -24,6 +25,7 @@ from tests.benchmarks import (
 from tests.benchmarks.figures import Figure, machine, table
 
 SUITES: dict[str, Callable[[], list[Figure]]] = {
+    "backtest": backtest.run,
     "cell": cell.run,
     "console": console.run,
     "engine": engine.run,
