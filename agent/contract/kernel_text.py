@@ -78,6 +78,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}[mK]")
 # the host of pdsh and clush, the file of `grep -H`, the container of `kubectl logs --prefix`, what begins a streamed record.
 _FRAME = re.compile(
     r"\s{1,60}|\ufeff|\x1e|`{1,3}|(?:> ?){1,20}|[0-9]{1,9}[:\t-]|[0-9]{1,9} (?=\[)|[\w./@-]{1,200}?(?:: ?|-(?=[A-Z<\[{]))"
+    r"|[\w.-]{1,63}\[[0-9,-]{1,200}\][\w.-]{0,63}: ?"
     r"|\[[\w./-]{1,200}\] "
 )
 _MOST_FRAMES = 4

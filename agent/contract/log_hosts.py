@@ -16,6 +16,10 @@ _TIMES = (
 )
 _TIME = f"(?:{'|'.join(_TIMES)})"
 _HOST = r"(?P<host>\(none\)|[A-Za-z0-9][A-Za-z0-9._-]{0,62})"
+_FOLDED = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\[[0-9,-]{1,200}\][A-Za-z0-9._-]{0,62}"
+_SET = re.compile(r"([^\[]*)\[([0-9,-]+)\](.*)")
+_MOST_OF_A_SET = 4096  # nodes
+_LATER = rf"\[ *\d+\.\d+\] |\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d {_CLOCK} \d{{4}}\] |{_TIME} "
 _UNNAMED = ("localhost", "(none)")  # also `localhost.localdomain`; the kernel's own name for no name
 _REMEMBERED = 64  # records; those of a message of several lines are read a few lines later
 _FORMS = (
@@ -25,8 +29,8 @@ _FORMS = (
     re.compile(rf"\[ *\d+\.\d+\] {_HOST} kernel: "),
     # RFC 5424
     re.compile(rf"<\d{{1,3}}>1 \S+ {_HOST} kernel "),
-    # pdsh and clush before dmesg's own time
-    re.compile(rf"{_HOST}: (?=\[ *\d+\.\d+\])"),
+    # pdsh and clush before dmesg's own time, or another; `clush -bL` folds nodes that say the same
+    re.compile(rf"(?P<host>{_FOLDED}|[A-Za-z0-9][A-Za-z0-9._-]{{0,62}}): (?={_LATER})"),
     re.compile(r'.*"_HOSTNAME" ?: ?"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]{0,62})"'),
 )
 
@@ -37,6 +41,25 @@ def host_of(line: str) -> str:
         if found := form.match(line):
             return found["host"]
     return ""
+
+
+def nodes_of(host: str) -> list[str]:
+    """The machines of a folded name, as clush writes it; of any other that name alone.
+
+    >>> nodes_of("gpu[007-009,12]"), nodes_of("gpu007")
+    (['gpu007', 'gpu008', 'gpu009', 'gpu12'], ['gpu007'])
+    """
+    folded = _SET.fullmatch(host)
+    if folded is None:
+        return [host]
+    found: list[str] = []
+    for part in folded[2].split(","):
+        first, _, last = part.partition("-")
+        last = last or first
+        if not (first.isdecimal() and last.isdecimal()) or not 0 <= int(last) - int(first) < _MOST_OF_A_SET:
+            return [host]
+        found += [f"{folded[1]}{n:0{len(first)}}{folded[3]}" for n in range(int(first), int(last) + 1)]
+    return found if len(found) <= _MOST_OF_A_SET else [host]
 
 
 def _names(hosts: Sequence[str]) -> dict[str, str]:
@@ -62,15 +85,17 @@ def by_host(lines: Sequence[str]) -> dict[str, list[int]]:
     hosts = [(number - 1, host_of(text)) for number, text in unwrapped(lines)]
     names = _names([host for _, host in hosts])
     hosts = [(at, names.get(host, host)) for at, host in hosts]
-    if len({host for _, host in hosts} - {""}) < 2:
+    named = {host for _, host in hosts} - {""}
+    if len(named) < 2 and all(len(nodes_of(host)) < 2 for host in named):
         return {}
     found: dict[str, list[int]] = {}
-    host = next(named for _, named in hosts if named)
+    host = next(one for _, one in hosts if one)
     ends = [at for at, _ in hosts[1:]] + [len(lines)]
     begin = 0
-    for (_, named), end in zip(hosts, ends, strict=True):
-        host = named or host
-        found.setdefault(host, []).extend(range(begin, end))
+    for (_, own), end in zip(hosts, ends, strict=True):
+        host = own or host
+        for one in nodes_of(host):
+            found.setdefault(one, []).extend(range(begin, end))
         begin = end
     return found
 

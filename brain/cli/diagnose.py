@@ -6,18 +6,23 @@ The lines go through the same engine as a node's events, in observe mode and sim
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import click
 
 from agent.contract.counted import counted, span
-from agent.shared.log_text import PACKED_SUFFIXES, STDIN, Most, log_lines
+from agent.contract.errors import ConfigError
+from agent.contract.log_hosts import host_of
+from agent.shared.log_text import STDIN, Most, log_lines
 from brain.adapters import pack as packs
 from brain.cli import diagnosis
+from brain.cli.backtest.folder import looked_at, node_of_name
 from brain.cli.diagnosis import DiagnosedIncident, Diagnosis
 from brain.cli.log_nodes import node_name
 from brain.cli.terminal import hanging, page_width, print_json
+from brain.topology.places_file import read_places
 
 _GATES = re.compile(r"; gates: .*?(?=; verified by |$)")  # of brain.core.healing.outline
 # More than the kernel log of a year has; it takes a minute or two, and half a gigabyte of memory.
@@ -40,6 +45,11 @@ def _version(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
 @click.option(
     "--runbooks", type=click.Path(path_type=Path), help="Folder of the runbooks; default: gpuward's own."
 )
+@click.option(
+    "--topology",
+    type=click.Path(path_type=Path),
+    help="Where the nodes stand, as in brain.toml; default: topology.yaml in the folder, if it is there.",
+)
 @click.option("--lang", type=click.Choice(["en", "zh"]), default="en", help="Language of the advice.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, for scripts.")
 def diagnose(
@@ -47,25 +57,67 @@ def diagnose(
     driver: str,
     rules: Path | None,
     runbooks: Path | None,
+    topology: Path | None,
     lang: str,
     as_json: bool,
 ) -> None:
-    """Explains what a kernel log means (FILE, several for several nodes, or standard input; gzip, bzip2, xz too).
+    """Explains what a kernel log means (FILE, several for several nodes, a folder of them, or standard input; gzip, bzip2, xz
+    too).
 
     Exit status 1: a line that may matter could not be read, or there were no lines.
     """
-    pack = packs.load(rules or _BESIDE / "rules", runbooks or _BESIDE / "runbooks")
+    given = _looked_at(files)
+    where = topology or given.topology
+    places = read_places(where) if where is not None else {}
+    pack = packs.load(rules or _BESIDE / "rules", runbooks or _BESIDE / "runbooks", places=places)
     logs: dict[str, list[str]] = {}
     unended: set[str] = set()
-    for file in files or (STDIN,):
+    for file, name in given.files or ((STDIN, ""),):
+        lines: list[str] = []
+        ends_within: list[bool] = []
+        try:
+            lines += log_lines(file, MOST, unended=partial(ends_within.append, True))
+        except ConfigError as error:
+            if file in files:
+                raise
+            given.unreadable[str(file)] = str(error).removeprefix(f"{file}: ")
         # Two logs with the same name are still two nodes.
-        name = Path(file.stem) if file.suffix in PACKED_SUFFIXES else file
-        node = node_name(name.stem, tuple(logs))
-        logs[node] = list(log_lines(file, MOST, unended=partial(unended.add, node)))
+        node = node_name(name or next(filter(None, map(host_of, lines)), "") or file.stem, tuple(logs))
+        logs[node] = lines
+        unended |= {node} if ends_within else set()
     found = diagnosis.diagnose(pack, logs, driver=driver, unended=unended)
+    found.blind |= {name: f"it was not read: {why}" for name, why in given.unreadable.items()}
     print_json(found.data()) if as_json else click.echo(_text(found, lang, page_width()))
     if found.blind:
         sys.exit(1)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Given:
+    """The files that are to be read."""
+
+    # Each with the node that its name tells; empty: none
+    files: list[tuple[Path, str]] = field(default_factory=list)
+    topology: Path | None = None
+    # Of a folder: what cannot be read, and why
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+
+def _looked_at(paths: Iterable[Path]) -> _Given:
+    """Files as they were named, and those of folders."""
+    found = _Given()
+    for path in paths:
+        if not path.is_dir():
+            name = node_of_name(path.name) if path != STDIN else "-"
+            found.files.append((path, name))
+            continue
+        folder = looked_at(path)
+        if not folder.files:
+            raise ConfigError(f"{path}: there is no log in this folder")
+        found.files += [(one.path, one.node) for one in folder.files]
+        found.topology = found.topology or folder.topology
+        found.unreadable |= {str(path / name): why for name, why in folder.unreadable.items()}
+    return found
 
 
 def _text(found: Diagnosis, lang: str, width: int) -> str:

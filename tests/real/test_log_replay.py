@@ -199,6 +199,25 @@ async def test_a_replay_gives_what_the_brain_has(tmp_path: Path) -> None:
         )
 
 
+async def test_a_backtest_of_the_export_gives_the_incidents_that_the_brain_has(tmp_path: Path) -> None:
+    """With their ids and states; what comes of the archive is the same."""
+    async with cell(tmp_path) as site:
+        await site.archived(await site.last())
+        await site.brain.until(
+            lambda found: len(found["incidents"]) >= 2, "both faults are seen", "/api/v1/incidents"
+        )
+        live, kept = tmp_path / "live.ndjson", tmp_path / "kept.ndjson.gz"
+        await site.gpuward("log", "export", str(live))
+        have = await site.brain.incidents()
+        await site.archived(await site.last())
+        await site.gpuward("log", "export", str(kept), "--from-archive", str(site.archive))
+        for file in (live, kept):
+            found = json.loads(await site.gpuward("backtest", str(file), "--json"))
+            assert found["rules"]["from"] == "those of the log"
+            keys = {(one["id"], one["cause"], one["place"], one["severity"]) for one in found["incidents"]}
+            assert keys == {(one["id"], one["cause"], one["scope"], one["severity"]) for one in have}
+
+
 @pytest.mark.parametrize("started", [False, True], ids=["at once", "after the page"])
 async def test_a_brain_that_lost_all_but_the_archive_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: bool
