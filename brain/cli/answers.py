@@ -479,6 +479,7 @@ class ChainJson(TypedDict):
     out_of_service: list[str]
     sureness: SurenessJson | None
     places: list[PlaceConsideredJson]
+    places_unknown: list[str]
     place_sure: float
     changes: list[ChangeJson]
     trace_id: str

@@ -76,6 +76,8 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
     if named["kind"] != "incident":
         yield ""
     yield from _head(incident, width)
+    if kinds := found.get("places_unknown"):
+        yield from _row("not known", f"its {', '.join(kinds)}: the topology has them of other nodes", width)
     if found.get("trace_id"):
         yield from _row("trace", found["trace_id"], width)
     yield ""

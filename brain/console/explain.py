@@ -20,6 +20,7 @@ from brain.console.shapes import Json
 from brain.core import ids
 from brain.core.healing import advice
 from brain.core.pack.shared import rule_named
+from brain.core.pack.topology import unknown
 from brain.core.state import RunState, State
 from brain.traces.ids import trace_id
 
@@ -53,10 +54,15 @@ def explain(
         out_of_service=[node for node, owners in state.drains.items() if raw["id"] in owners] if raw else [],
         sureness=why.sureness(judged) if judged else None,
         places=why.considered(raw) if raw else [],
+        places_unknown=_unknown(raw["node"], state) if raw else [],
         place_sure=raw.get("sure", 0.0) if raw else 0.0,
         changes=why.changes(judged) if judged else [],
         trace_id=trace_id(raw["id"]) if raw and traced else "",
     )
+
+
+def _unknown(node: str, state: State) -> list[str]:
+    return unknown(state.pack.places, node) if node and state.pack else []
 
 
 def _pages(notes: list[Json]) -> list[PageShape]:

@@ -123,6 +123,9 @@ class ChainShape(Shape):
     places: list[PlaceConsideredShape] = Field(
         description="Of a shared cause: the places that were considered, the chosen one first."
     )
+    places_unknown: list[str] = Field(
+        description="Kinds of places known of other nodes and not of its node: a cause shared there is not seen."
+    )
     place_sure: float = Field(description="How sure it is of the place, 0 to 1; 0: that was not judged.")
     changes: list[ChangeShape] = Field(
         description="Which facts would change what it is taken for, as the rules are now."

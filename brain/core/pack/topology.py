@@ -95,6 +95,16 @@ def whole_of(scope: str) -> str:
     return f"nic/{scope[5:].rpartition('.')[0]}" if scope.startswith("port/") else scope
 
 
+def unknown(places: Mapping[str, Place], node: str) -> list[str]:
+    """The kinds of places that are known of other nodes and not of this one: a cause that it shares there is not seen."""
+    own = places.get(node, _NOWHERE)
+    return [
+        kind
+        for kind in WIDE
+        if not getattr(own, kind) and any(getattr(place, kind) for place in places.values())
+    ]
+
+
 class Topology:
     """The places of the nodes, and which scopes contain which."""
 

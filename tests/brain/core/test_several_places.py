@@ -4,7 +4,7 @@ import pytest
 
 from brain.core.operators import scopes
 from brain.core.pack.spec import Place, Symptom
-from brain.core.pack.topology import WIDE, Topology
+from brain.core.pack.topology import WIDE, Topology, unknown
 from tests.brain.core.watch import Watch, symptom
 
 FEEDS = Place(leaf="l1", power="a", also=("power/b",))
@@ -77,3 +77,11 @@ def test_a_spread_counts_a_device_at_the_leaf_of_its_rail() -> None:
     changed = [one for at in (1, 2, 3) for one in watch.fact(100 + at, where=f"n{at} nic/mlx5_1")]
     assert [one for one in changed if "wide" in one] == ["+wide@leaf/l1"]
     assert "wide@leaf/l0" not in watch.state.symptoms
+
+
+def test_what_is_not_known_of_a_node() -> None:
+    """Only what other nodes have: a site that tells of no racks misses none."""
+    assert unknown(SITE.places, "n1") == ["rack"]
+    assert unknown(SITE.places, "n2") == ["power"]
+    assert unknown(SITE.places, "stranger") == ["leaf", "rack", "power"]
+    assert unknown({}, "n1") == []
