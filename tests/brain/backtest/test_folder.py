@@ -236,10 +236,14 @@ def test_hostile_bytes_hide_no_fault(status: int, content: bytes, tmp_path: Path
     only where all could be read (status 1).
     """
     line = syslog("n1", ("03:12:00", LOST))[0].encode() + b"\r\n"
-    (tmp_path / "n1.log").write_bytes(b"\xef\xbb\xbf" + line + content + b"\n" + line.replace(b"3b", b"5e"))
+    damaged = (
+        "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm x: reading directory lblock 0"
+    )
+    behind = syslog("n1", ("03:50:00", damaged))[0].encode() + b"\r\n"
+    (tmp_path / "n1.log").write_bytes(b"\xef\xbb\xbf" + line + content + b"\n" + behind)
     found = ask_json(tmp_path, status=status)
     assert "\x1b" not in ask(tmp_path, status=status)
-    assert {place for _, place in causes(found)} >= {"gpu/n1/0000:3b:00", "gpu/n1/0000:5e:00"}
+    assert {place for _, place in causes(found)} >= {"gpu/n1/0000:3b:00", "disk/n1/sda"}
     assert bool(found["input"]["blind"]) == bool(status)
 
 
