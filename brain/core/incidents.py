@@ -270,7 +270,8 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
         },
     )
     ctx.show(incident)
-    recurrence.came(ctx, incident)
+    if not recurrence.never_left(ctx, incident):
+        recurrence.came(ctx, incident)
     wider.stands_no_more(ctx, ids.key(rule.name, scope))
     _absorb(ctx, incident)
     return incident

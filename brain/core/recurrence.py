@@ -5,9 +5,9 @@ from brain.core import ids, share
 from brain.core.context import Context
 from brain.core.state import Incident
 
-RECURRED_S = 6 * 3600.0  # how long it is remembered that a fault came up
+RECURRED_S = 86400.0  # how long it is remembered that a fault came up
 MAX_RECURRED = 30
-RECURS = 3  # a fault that came so often within that time comes and goes: it is one incident
+RECURS = 2  # a fault that came so often within that time comes and goes: it is one incident
 MAX_RESOLVE_DELAY_S = 2 * 3600.0
 
 
@@ -28,6 +28,14 @@ def came(ctx: Context, incident: Incident) -> None:
         pause_s = (ctx.now - times[0]) / len(times)
         text = f"it came {len(times) + 1} times in {span(ctx.now - times[0])}, every {span(pause_s)}"
         ctx.note("incident.recurs", text, incident=incident.id, scope=incident.scope)
+
+
+def never_left(ctx: Context, incident: Incident) -> bool:
+    """Whether the fault of an incident that opens is there since it came last: another incident explained it meanwhile."""
+    times = ctx.state.recurred.get(ids.key(incident.cause, incident.scope), [])
+    known = (ctx.state.symptoms.get(one) for one in incident.symptoms)
+    began = [one.since for one in known if one is not None and one.active]
+    return bool(times and began) and max(began) <= times[-1]
 
 
 def forget(ctx: Context, key: str) -> None:

@@ -671,7 +671,7 @@ class State:
     peers: dict[str, str] = field(default_factory=dict)
     # node -> since when it has had its versions
     traits: dict[str, Traits] = field(default_factory=dict)
-    # "<symptom>" or "<symptom>/<xid>" -> node -> when it last began there, the newest last; for 14 days; bounded
+    # "<symptom>" or "<symptom>/<xid>" -> node -> when it last began there, the newest last; for 28 days; bounded
     ill: dict[str, dict[str, float]] = field(default_factory=dict)
     # "<figure> <what the nodes are made of>" -> node -> its newest value, the newest last; bounded
     figures: dict[str, dict[str, float]] = field(default_factory=dict)

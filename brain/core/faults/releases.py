@@ -15,11 +15,12 @@ from brain.core.pack.topology import RELEASE, node_of, type_of
 from brain.core.state import State, SymptomState, Traits
 
 KIND = "node.inventory"
-WITHIN_S = 14 * 86400.0  # how long it is remembered that a node fell ill
+WITHIN_S = 28 * 86400.0  # how long it is remembered that a node fell ill
 # Who upgrades a node restarts it and looks after it: what happens until the new version has run so long says nothing of it.
 SETTLES_S = 3600.0
 AT_LEAST = 5  # nodes that fell ill apart from each other; one of them may have made it up
-ASKED_AFTER_S = 300.0  # by then it is known whether others fell ill at the same time
+AT_ONCE_S = 1.0  # before anything is done about the node
+ASKED_AFTER_S = 300.0  # where others fell ill so lately: it is asked once for all of them
 MAX_KINDS = 4096  # symptoms whose nodes are remembered
 MAX_ALONE = 64  # of these, how many one node alone may fill (law 15)
 TIMER = "releases"
@@ -99,12 +100,13 @@ def fell_ill(ctx: Context, state: SymptomState) -> None:
         _make_room(ctx, node)
         ill = ctx.state.ill[key] = {}
     ill.pop(node, None)  # the newest stand last
+    lately = max(ill.values(), default=0.0) > ctx.now - ASKED_AFTER_S
     ill[node] = ctx.now
     while ill and (first := next(iter(ill))) and ill[first] < ctx.now - WITHIN_S:
         del ill[first]
     timer = f"{TIMER}:{key}"
     if len(ill) >= AT_LEAST and timer not in ctx.state.timers and KIND in ctx.compiled.unlikes:
-        ctx.set_timer(timer, ctx.now + ASKED_AFTER_S)
+        ctx.set_timer(timer, ctx.now + (ASKED_AFTER_S if lately else AT_ONCE_S))
 
 
 def explains(ctx: Context, suspect: SymptomState) -> list[str]:

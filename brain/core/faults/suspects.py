@@ -1,11 +1,12 @@
 """A version is suspected: one symptom on ever more nodes that share it, over hours and days, while the others are well. Pure.
 
-Asked for a symptom a few minutes after it began on one node more, once five nodes have had it within 14 days. For each version
+Asked for a symptom when it began on one node more, once five nodes have had it within 28 days. For each version
 (decision 56): of the nodes that have had it, and of those that have had another one, for as long as half of the former have it,
 how many fell ill since? Nodes that fell ill together count once: a job or a switch may have done that. Fisher's exact test says
 how likely that is by chance. One of the ill nodes with other versions is left out: it may have made it up (law 15).
 
-The threshold holds for all questions together: ALPHA, divided by the number of symptoms and versions that are asked.
+The threshold holds for all questions together: ALPHA, divided by the number of versions and symptoms that are asked, and once
+more by that of the symptoms, since a cell with many faults is asked more often.
 """
 
 import json
@@ -27,7 +28,7 @@ from brain.core.pack.topology import RELEASE, type_of
 from brain.core.pack.vocabulary import FLEET_RELEASE
 from brain.core.state import SymptomState
 
-ALPHA = 0.001  # how likely one false suspicion may be, over all questions of one moment
+ALPHA = 0.01  # how likely one false suspicion may be, over all questions of one moment
 SHARE = 0.02  # at least this share of the nodes with a version fell ill
 TIMES = 3.0  # and so many times the share of the others
 TOGETHER_S = 120.0  # nodes that fell ill within so long of each other count as one
@@ -74,7 +75,8 @@ def judge(ctx: Context, key: str) -> list[SymptomState]:
     if known and not _grows(ctx, known, ill):
         return []
     versions, found = _suspicions(ctx, ill, known)
-    asked = versions * sum(len(nodes) >= releases.AT_LEAST for nodes in ctx.state.ill.values())
+    symptoms_asked = sum(len(nodes) >= releases.AT_LEAST for nodes in ctx.state.ill.values())
+    asked = versions * symptoms_asked**2
     strong = [one for one in found if known or one.p * asked <= ALPHA]
     if not strong:
         return []

@@ -18,7 +18,7 @@ from brain.core.faults import situations
 from brain.core.healing import modes
 from brain.core.operators import scopes
 from brain.core.pack.spec import Mode, Place, Rule, Scalar
-from brain.core.pack.topology import CELL, SCOPES, WIDE, component_of, node_of, type_of
+from brain.core.pack.topology import CELL, RELEASE, SCOPES, WIDE, component_of, node_of, type_of
 from brain.core.people import do
 from brain.core.state import Incident, IncidentState, Run, RunState
 from brain.core.why import obstacles, standing, words
@@ -143,7 +143,9 @@ def _scope(ctx: Context, rule: Rule, scope: str) -> str:
         return f"node/{scope}"
     kind = type_of(scope)
     node = node_of(scope) if kind in SCOPES else ""
-    if node:
+    if kind == RELEASE:  # what matched there stands in its situation
+        known = scope in ctx.index.active
+    elif node:
         known = (node in nodes or node in places) and (kind == "node" or len(scope.split("/", 2)) > 2)
     else:
         default = f"fabric/{Place().fabric}"  # of nodes whose place nobody has told

@@ -38,18 +38,18 @@ def shown(ctx: Context) -> list[str]:
         pytest.param([2, 1], [2, 1], "it came 3 times in 2 minutes, every 60 seconds", id="within two minutes"),
         pytest.param([20], [20], "it came 2 times in 20 minutes, every 20 minutes", id="for the second time"),
         pytest.param([60, 20], [60, 20], "it came 3 times in 60 minutes, every 30 minutes", id="for the third time"),
-        pytest.param([360], [], "", id="six hours ago: that is forgotten"),
-        pytest.param([359], [359], "it came 2 times in 6 hours, every 6 hours", id="less than six hours ago"),
+        pytest.param([1440], [], "", id="a day ago: that is forgotten"),
+        pytest.param([1439], [1439], "it came 2 times in 24 hours, every 24 hours", id="less than a day ago"),
     ],
 )  # fmt: skip
 def test_how_often_a_fault_came(before: list[float], kept: list[float], told: str) -> None:
-    """The trail says so, and it is remembered for six hours after the last time."""
+    """The trail says so, and it is remembered for a day after the last time."""
     cell = Cell()
     cell.state.recurred[KEY] = [NOW - minutes * MINUTE for minutes in before]
     ctx = cell.ctx()
     recurrence.came(ctx, cell.incident)
     assert cell.state.recurred == {KEY: [NOW - minutes * MINUTE for minutes in [*kept, 0]]}
-    assert cell.state.timers == {f"recurred:{KEY}": NOW + 6 * 3600}
+    assert cell.state.timers == {f"recurred:{KEY}": NOW + 24 * 3600}
     notes = notes_of(ctx, "incident.recurs")
     assert [(note.text, note.incident, note.scope) for note in notes] == (
         [(told, "inc-1", GPU)] if told else []
@@ -77,7 +77,7 @@ def test_a_fault_that_stayed_away_is_forgotten() -> None:
     ("came", "delay_s"),
     [
         pytest.param([], 60, id="it is not known to come again"),
-        pytest.param([90, 0], 60, id="twice is no habit"),
+        pytest.param([30, 0], 3600, id="twice within a day, half an hour apart"),
         pytest.param([60, 30, 0], 3600, id="every half an hour: it stays open for an hour"),
         pytest.param([60, 50, 20, 0], 2400, id="by the mean of its pauses"),
         pytest.param([0.5, 0.25, 0], 60, id="every few seconds: as long as its rule says"),
