@@ -3,6 +3,7 @@
 from typing import Any
 
 from brain.core.baseline import Baseline
+from brain.core.faults.places import Seen
 from brain.core.ids import split
 from brain.core.pack.topology import node_of, type_of, whole_of
 from brain.core.state import Incident, IncidentState, State, SymptomState
@@ -26,6 +27,8 @@ class Index:
         self.spread_at: dict[
             str, dict[str, SymptomState]
         ] = {}  # active `spread` symptom -> scope -> its state
+        # key of an active `spread` symptom -> of what it was last judged as a place, and that (faults/wider.py)
+        self.seen: dict[str, tuple[tuple[int, float, int], Seen]] = {}
         self.parts: dict[str, int] = {}  # node -> number of symptoms of its parts, active or on the way to it
         self.open_at: dict[str, dict[str, Incident]] = {}  # node (empty: wider) -> id -> incident
         self.matched: dict[
@@ -68,6 +71,7 @@ class Index:
         _take(self.active, node_of(symptom.scope) or symptom.scope, key)
         _take(self.near, whole_of(symptom.scope), key)
         _take(self.spread_at, symptom.name, symptom.scope)
+        self.seen.pop(key, None)
 
     def add_part(self, scope: str) -> None:
         """A symptom is known, active or not. Those of a node as a whole are as many as the rules name, and not counted."""

@@ -6,11 +6,12 @@ with nearly the same ill nodes the one of lower cost is the cause; a place whose
 stand, and are only a part of what is ill there, is explained by that one (decision 53).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 from agent.contract.counted import counted
+from brain.core.pack.topology import type_of
 from brain.core.state import PlaceCandidate
 
 STRAYS_SHARE = 0.25  # of the ill nodes of a place, so many may be outside of the one that explains it, if they are scattered
@@ -38,16 +39,16 @@ class Seen:
     reached: bool
     # place of its kind among all, the narrowest first: decides between places that nothing tells apart
     order: int = 0
+    # what speaks against it: healthy nodes inside, less the ill ones that it explains; lower is better
+    cost: int = field(init=False)
+    # sorts by what is the better explanation; always the same for the same places
+    rank: tuple[int, int, str] = field(init=False)
 
-    @property
-    def cost(self) -> int:
-        """What speaks against it: healthy nodes inside, less the ill ones that it explains. Lower is better."""
-        return self.of - len(self.ill) - STRAY_COSTS * len(self.ill)
-
-    @property
-    def rank(self) -> tuple[int, int, str]:
-        """Sorts by what is the better explanation; always the same for the same places."""
-        return self.cost, self.order, self.place
+    def __post_init__(self) -> None:
+        """Counted once: in a storm a place is compared with hundreds of others."""
+        cost = self.of - len(self.ill) - STRAY_COSTS * len(self.ill)
+        object.__setattr__(self, "cost", cost)
+        object.__setattr__(self, "rank", (cost, self.order, self.place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,25 +64,45 @@ class PlaceVerdict:
 
 def explaining(asked: str, seen: Mapping[str, Seen]) -> str:
     """The place that explains the one that is asked about; itself, when none does. Both are `reached`."""
-    reached = [one for one in seen.values() if one.reached]
+    reached = _Reached([one for one in seen.values() if one.reached])
     present = _same_fault(seen[asked], reached)
     while (wider := _wider(present, reached)) is not None:
         present = wider
     return present.place
 
 
-def _same_fault(present: Seen, reached: Sequence[Seen]) -> Seen:
+class _Reached:
+    """The places that are reached, the better explanations first, and by kind: in a storm there are hundreds."""
+
+    def __init__(self, found: Iterable[Seen]) -> None:
+        self.ranked = sorted(((one.rank, one) for one in found), key=lambda each: each[0])
+        self.of_kind: dict[str, list[Seen]] = {}
+        for _, one in self.ranked:
+            self.of_kind.setdefault(type_of(one.place), []).append(one)
+
+    def beside(self, one: Seen) -> Iterator[Seen]:
+        """The other places of its kind."""
+        return (other for other in self.of_kind.get(type_of(one.place), ()) if other.place != one.place)
+
+
+def _same_fault(present: Seen, reached: _Reached) -> Seen:
     """The best of the places that hold nearly the same ill nodes, or all but scattered ones."""
     while True:
-        better = [one for one in reached if one.rank < present.rank and _yields(present, one, reached)]
-        if not better:
+        own = present.rank
+        for rank, one in reached.ranked:
+            if rank >= own:
+                return present
+            if _yields(present, one, reached):
+                present = one
+                break
+        else:
             return present
-        present = min(better, key=lambda one: one.rank)
 
 
-def _wider(present: Seen, reached: Sequence[Seen]) -> Seen | None:
+def _wider(present: Seen, reached: _Reached) -> Seen | None:
     """The smallest place that holds nearly all ill nodes of this one, and of which they are only a part."""
-    larger = [one for one in reached if len(one.ill) > len(present.ill) and one.place != present.place]
+    count = len(present.ill)
+    larger = [one for _, one in reached.ranked if len(one.ill) > count and one.place != present.place]
     for one in sorted(larger, key=lambda one: (one.of, one.order, one.place)):
         if outside(present, one) <= few(len(present.ill)) and _same_fault(one, reached) is one:
             return one
@@ -100,7 +121,7 @@ def outside(inner: Seen, outer: Seen) -> int:
     return sum(1 for node in inner.ill if node not in outer.ill)
 
 
-def _yields(wide: Seen, to: Seen, reached: Sequence[Seen]) -> bool:
+def _yields(wide: Seen, to: Seen, reached: _Reached) -> bool:
     """Whether the other place holds so many of the ill nodes that the rest are strays, or fell ill at another time elsewhere."""
     count = len(wide.ill)
     if 2 * MAX_APART * len(to.ill) < count:
@@ -108,17 +129,10 @@ def _yields(wide: Seen, to: Seen, reached: Sequence[Seen]) -> bool:
     rest = outside(wide, to)
     if rest <= few(count):
         return True
-    others = [
-        one for one in reached if _beside(one, to) and one.place != wide.place and _mostly_in(one, wide)
-    ]
+    others = [one for one in reached.beside(to) if one.place != wide.place and _mostly_in(one, wide)]
     if others and len(others) < MAX_APART and all(_at_another_time(one, to) for one in others):
         return rest - sum(len(one.ill) for one in others) <= few(count)
     return not others and rest <= STRAYS_SHARE * count and rest < wide.needed()
-
-
-def _beside(one: Seen, other: Seen) -> bool:
-    """Whether they are two places of one kind."""
-    return one.place != other.place and one.place.partition("/")[0] == other.place.partition("/")[0]
 
 
 def _mostly_in(one: Seen, wide: Seen) -> bool:

@@ -273,20 +273,30 @@ def _not_reached(ctx: Context, spec: Symptom, wide: SymptomState) -> Iterator[pl
 
 
 def _seen(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
-    ill = wide.members
+    """The place as the judgement sees it. One on which nothing has changed since is not seen anew: a storm asks for hundreds."""
+    ill, known = wide.members, len(ctx.state.nodes)
+    mark = (len(ill), wide.cause_at, known)
+    key = ids.key(wide.name, wide.scope)
+    last = ctx.index.seen.get(key)
+    if last is not None and last[0] == mark and last[1].ill is ill and wide.active:
+        return last[1]
+    recent = ill
     if wide.cause_at and next(iter(ill.values()), wide.cause_at) < wide.cause_at:
         recent = {node: at for node, at in ill.items() if not spread.stood_before(wide, node)}
-        ill = recent or ill  # what stood before the shared cause began says nothing of where it is
-    size = ctx.compiled.topology.size(wide.scope, len(ctx.state.nodes))
-    return places.Seen(
+        recent = recent or ill  # what stood before the shared cause began says nothing of where it is
+    size = ctx.compiled.topology.size(wide.scope, known)
+    found = places.Seen(
         place=wide.scope,
-        ill=ill,
-        of=max(size, len(ill)),
+        ill=recent,
+        of=max(size, len(recent)),
         needed=partial(spread.needed, ctx, spec, wide),
         reached=wide.active,
         # a rule that people wrote knows more of what nothing else tells apart
         order=ORDER.get(spec.scope, -1) + (len(ORDER) if spec.name.startswith(GENERATED) else 0),
     )
+    if wide.active and recent is ill:
+        ctx.index.seen[key] = mark, found
+    return found
 
 
 def _unplaced(ctx: Context, wide: SymptomState) -> int:

@@ -96,9 +96,11 @@ def generated(pack: Pack, kinds: Iterable[str], *, only: str = "") -> Iterator[t
         causes = _explains(pack, symptom, (*there, CELL), rules, hand.get(symptom.name, ()), naming)
         # People are told of many nodes no sooner than of one: what passes by itself passes on all of them.
         hold_off_s = min(rule.hold_off_s for rule in rules)
+        # What calls nobody on one node, as a roll-out that people make, calls nobody on many.
+        page = Paging.NEVER if all(rule.page is Paging.NEVER for rule in rules) else Paging.OPEN
         for kind in wanted:
             counter = _counter(symptom, kind, pack.settings)
-            yield counter, _rule(symptom, counter, causes, hold_off_s, there)
+            yield counter, _rule(symptom, counter, causes, hold_off_s, there, page)
 
 
 def base(symptom: str) -> str:
@@ -168,7 +170,12 @@ def _counter(symptom: Symptom, kind: str, settings: Settings) -> Symptom:
 
 
 def _rule(
-    symptom: Symptom, counter: Symptom, causes: tuple[str, ...], hold_off_s: float, narrower: Sequence[str]
+    symptom: Symptom,
+    counter: Symptom,
+    causes: tuple[str, ...],
+    hold_off_s: float,
+    narrower: Sequence[str],
+    page: Paging,
 ) -> Rule:
     """The rule for a shared cause. That of the cell also explains the narrower ones."""
     kind, start = counter.scope, base(symptom.name)
@@ -187,5 +194,5 @@ def _rule(
         examples=(),
         inhibits=(*causes, *whole),
         hold_off_s=hold_off_s if kind == CELL else max(NARROW_HOLD_OFF_S, hold_off_s),
-        page=Paging.OPEN,
+        page=page,
     )
