@@ -273,7 +273,7 @@ SITUATIONS = (
         expected="one page for each group, which names the leaf; no node is touched",
         moves=port_down(60, nodes(0, 32), for_s=900),
         until_s=HOUR_S,
-        checks=(c.untouched(), c.told("leaf/leaf-0"), c.pages(2), c.ends("fabric-suspected", "closed")),
+        checks=(c.untouched(), c.told("leaf/leaf-0"), c.pages(2), c.ends("switch-suspected", "closed")),
     ),
     Situation(
         what="A node dies for good, and the last that it tells is that its port is down",
@@ -311,7 +311,7 @@ SITUATIONS = (
             c.untouched(),
             c.pages(1),
             c.told("pod/row-0 is in maintenance: a busbar"),
-            c.ends("shared-node-unreachable-cell", "closed"),
+            c.ends("shared-node-unreachable-leaf", "closed"),
         ),
     ),
     Situation(

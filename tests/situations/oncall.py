@@ -282,7 +282,7 @@ SITUATIONS = (
             c.out(),
             c.touches_at_most(3),
             c.ends("left-drained", "closed"),
-            c.ends("shared-gpu-power-brake-cell", "closed"),
+            c.ends("shared-gpu-power-brake-rack", "closed"),
         ),
     ),
     Situation(

@@ -28,7 +28,7 @@ SITUATIONS = (
         checks=(
             c.sees_at_most(1),
             c.untouched(),
-            c.ends("shared-node-unreachable-leaf", "closed"),
+            c.ends("shared-node-unreachable-rack", "closed"),
             c.wish(c.pages(1)),
         ),
     ),
@@ -112,7 +112,7 @@ SITUATIONS = (
         expected="few incidents, few pages, nobody is restarted on top",
         moves=silent(60, nodes(0, 64), 200, every_s=120),
         until_s=10800,
-        checks=(c.untouched(), c.pages(16)),
+        checks=(c.untouched(), c.pages(18)),
     ),
     Situation(
         what="Half a cell loses the broker and comes back with old events",

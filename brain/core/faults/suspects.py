@@ -14,7 +14,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from statistics import median_low
 
 from agent.contract.counted import counted, span
 from agent.contract.messages import Event, Scalar, Severity, clip
@@ -154,7 +153,7 @@ def _compared(
     traits = ctx.state.traits
     with_it = [node for node, text in told.items() if own.get(text)]
     begun = [traits[node].begun(trait) if node in traits else 0.0 for node in with_it]
-    start = max(ctx.now - releases.WITHIN_S, median_low(begun))
+    start = max(ctx.now - releases.WITHIN_S, sorted(begun)[(len(begun) - 1) // 2])
     facts: list[tuple[float, str, bool]] = []
     for node, at in ill.items():
         since = traits[node].begun(trait) if node in traits else 0.0

@@ -97,7 +97,7 @@ def judged(ctx: Context, rule: Rule, scope: str) -> MatchOutcome:
         case MatchOutcome.EXPLAINED:
             assert incident is not None
             told = (*incident.inhibits, *incident.inhibits_on_node)
-                assert (rule.cause or rule.name) in told or incident.cause.startswith("shared-")
+            assert (rule.cause or rule.name) in told or incident.cause.startswith("shared-")
         case MatchOutcome.NOT_OWN:
             active = situations.active_at(ctx, answer.scope)
             assert not any(symptom.scope == answer.scope for symptom in active)
