@@ -61,7 +61,7 @@ function modes(state, runbook) {
   return html`<section class="card"><h2>${t('runbook-modes')}</h2>
     ${runbook.modes.length ? html`<ul class="plain modes">${[...runbook.modes].reverse().map((one) => html`<li>
       ${modeMark(one.mode)} <span>${one.nodes ? html`${t('mode-on')} <code>${one.nodes}</code>` : t('mode-wider')}</span>
-      <span class="small">${one.runbook === runbook.name ? nothing : html`${t('mode-for')} <code>${one.runbook}</code> · `}${one.who ? html`${one.who} ${one.at ? time(one.at) : nothing}` : t('mode-by-configuration')}</span></li>`)}</ul>`
+      <span class="small">${one.runbook === runbook.name ? nothing : html`${t('mode-for')} <code>${one.runbook}</code> · `}${one.who ? html`${one.who} ${one.at ? time(one.at) : nothing}${one.why ? `: ${one.why}` : nothing}` : t('mode-by-configuration')}</span></li>`)}</ul>`
       : html`<p>${modeMark('observe')} ${t('mode-none')}</p>`}
     <p class="small">${t('modes-last-counts')} ${runbook.at_most === 'auto' ? nothing : t('mode-at-most', { mode: word('mode', runbook.at_most) })}</p>
     ${allowed.length ? html`<p class="actions"><button data-verb="mode" @click=${() => askMode(state, runbook, allowed)}>${t('verb-mode')}</button></p>` : nothing}
