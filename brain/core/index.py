@@ -3,7 +3,6 @@
 from typing import Any
 
 from brain.core.baseline import Baseline
-from brain.core.faults.places import Seen
 from brain.core.ids import split
 from brain.core.pack.topology import node_of, type_of, whole_of
 from brain.core.state import Incident, IncidentState, State, SymptomState
@@ -28,7 +27,7 @@ class Index:
             str, dict[str, SymptomState]
         ] = {}  # active `spread` symptom -> scope -> its state
         # key of an active `spread` symptom -> of what it was last judged as a place, and that (faults/wider.py)
-        self.seen: dict[str, tuple[tuple[int, float, int], Seen]] = {}
+        self.seen: dict[str, tuple[tuple[int, float, int], Any]] = {}
         self.parts: dict[str, int] = {}  # node -> number of symptoms of its parts, active or on the way to it
         self.open_at: dict[str, dict[str, Incident]] = {}  # node (empty: wider) -> id -> incident
         self.matched: dict[

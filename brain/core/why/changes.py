@@ -205,7 +205,7 @@ def _others(ctx: Context, incident: Incident) -> Iterator[Change]:
         if (
             cause == incident.cause
             or rule.scope in (*WIDE, CELL)
-            or not (shares or incident.cause in rule.inhibits)
+            or not (shares or incident.cause in (*rule.inhibits, *rule.inhibits_on_node))
         ):
             continue
         change = _other(ctx, incident, rule, cause)
@@ -238,7 +238,12 @@ def _other(ctx: Context, incident: Incident, rule: Rule, cause: str) -> Change |
     if spec is None:
         return None
     place = standing.place_of(ctx, spec, scope) or (f"a {spec.scope} of {incident.node}")
-    takes_over = incident.cause in rule.inhibits and ctx.compiled.topology.serves(scope, incident.scope)
+    serves = ctx.compiled.topology.serves
+    if part.wanted and cause in incident.inhibits and serves(incident.scope, scope):
+        return None  # this incident would explain it
+    takes_over = incident.cause in rule.inhibits_on_node or (
+        incident.cause in rule.inhibits and serves(scope, incident.scope)
+    )
     end = Text(en=f"{cause} at {scope} would explain it", zh=f"将由 {scope} 的 {cause} 解释")
     beside = Text(en=f"it would also be judged as {cause}", zh=f"还会被判断为 {cause}")
     instead = Text(en=f"it would be judged as {cause} instead", zh=f"将改为判断为 {cause}")

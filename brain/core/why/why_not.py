@@ -150,6 +150,8 @@ def _scope(ctx: Context, rule: Rule, scope: str) -> str:
     else:
         default = f"fabric/{Place().fabric}"  # of nodes whose place nobody has told
         known = scope in (CELL, default) or (kind in WIDE and ctx.compiled.topology.size(scope, 0) > 0)
+    if not known and not node:  # a release that nodes share has no place of its own
+        known = any(state.scope == scope for state in ctx.state.symptoms.values())
     if not known:
         names = list(nodes)
         raise NotKnown(f"no scope {scope!r}", lambda: scopes.mistake(scope, names, places))

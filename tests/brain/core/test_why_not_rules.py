@@ -96,8 +96,9 @@ def judged(ctx: Context, rule: Rule, scope: str) -> MatchOutcome:
             assert f"{rule.name}@{answer.scope}" in incident.matching_rules
         case MatchOutcome.EXPLAINED:
             assert incident is not None
-            told = (*incident.inhibits, *incident.inhibits_on_node)
-            assert (rule.cause or rule.name) in told or incident.cause.startswith("shared-")
+            around = [ctx.compiled.rules[name] for name in incident.matching_rules.values()]
+            named = {*incident.inhibits, *(cause for one in around for cause in one.inhibits_on_node)}
+            assert (rule.cause or rule.name) in named or incident.cause.startswith("shared-")
         case MatchOutcome.NOT_OWN:
             active = situations.active_at(ctx, answer.scope)
             assert not any(symptom.scope == answer.scope for symptom in active)
