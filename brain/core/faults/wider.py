@@ -278,8 +278,10 @@ def _seen(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
     mark = (len(ill), wide.cause_at, known)
     key = ids.key(wide.name, wide.scope)
     last = ctx.index.seen.get(key)
-    if last is not None and last[0] == mark and last[1].ill is ill and wide.active:
-        return last[1]
+    if last is not None and last[0] == mark and wide.active:
+        before: places.Seen = last[1]
+        if before.ill is ill:
+            return before
     recent = ill
     if wide.cause_at and next(iter(ill.values()), wide.cause_at) < wide.cause_at:
         recent = {node: at for node, at in ill.items() if not spread.stood_before(wide, node)}
