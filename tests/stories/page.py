@@ -19,7 +19,8 @@ HEAD = """# How well gpuward finds causes and places
 Written by `python -m tests.stories --write` from [tests/stories](../tests/stories/spec.py): stories of whole fleets, each with
 the cause, the place, the work on nodes and the pages that a good engineer would want. The real engine plays them in virtual
 time with the shipped rules and runbooks, on simulated machines. The expectations come from what is known of fleets. After the
-first run some numbers of pages and some ends were corrected where the engine was right, and no cause or place. What it does not
+first run some numbers of pages and some ends were corrected where the engine was right, and two places that
+were wrongly written down. What it does not
 yet judge right stands [at the end](#still-wrong), with the reason.
 
 *Cause*: every expected cause was found. *Place*: at the expected place, too. *All*: besides, no other incident, no needless
