@@ -5,7 +5,7 @@ Each consequence may lead to more: they wait in the context, and `propagate` han
 
 from collections import Counter
 
-from brain.core import demotion, endings, ids, incidents, known, left_drained, recurrence
+from brain.core import demotion, endings, explaining, ids, incidents, known, left_drained, recurrence
 from brain.core.context import Context
 from brain.core.faults import reach, situations, spread, symptoms, wider
 from brain.core.healing import blame, drains, limits, run_states, runs, steps, told
@@ -186,7 +186,7 @@ def _closed_cause_is_over(ctx: Context, rule: str, scope: str, closed_at: float)
             continue
         if any(symptom.arrived > closed_at for symptom in situations.named_by(ctx, spec, place)):
             match_began(ctx, spec.name, place)
-        elif incidents.explained_by(ctx, spec, place) is None:
+        elif explaining.explained_by(ctx, spec, place) is None:
             ctx.state.dismissed[match] = closed_at
 
 
@@ -221,7 +221,7 @@ def _still_explained(ctx: Context, rule: Rule, scope: str) -> None:
     by = wider.standing(ctx, rule, scope)
     if by is not None and wider.still_explained(ctx, rule, scope, by):
         return
-    by = incidents.explained_by(ctx, rule, scope)
+    by = explaining.explained_by(ctx, rule, scope)
     if by is None:
         match_began(ctx, rule.name, scope)
     else:
@@ -373,7 +373,7 @@ def _released(ctx: Context, incident: Incident) -> None:
             if reach.may_explain(ctx, incident, ctx.compiled.cause(name), scope):
                 _again(ctx, name, scope)
     for match in list(incident.known):
-        known.hand_on(ctx, incident, match, incidents.standing_for(ctx, match))
+        known.hand_on(ctx, incident, match, explaining.standing_for(ctx, match))
 
 
 def _again(ctx: Context, rule: str, scope: str) -> None:
@@ -393,6 +393,9 @@ def _stands_no_more(ctx: Context, match: str) -> None:
                 if ctx.compiled.cause(name) in incident.inhibits:
                     _again(ctx, name, scope)
     for known_match in list(incident.known):
-        heir = incidents.standing_for(ctx, known_match)
+        heir = explaining.standing_for(ctx, known_match)
         if heir is not None and heir is not incident:
             known.hand_on(ctx, incident, known_match, heir, moved=True)
+    for node in drains.owned(ctx, incident):
+        if not wider.reaches(ctx, incident, f"node/{node}"):
+            ctx.left.append((node, incident, False))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from functools import partial
 
-from brain.core import ids, known, recurrence, several
+from brain.core import explaining, ids, known, recurrence, several
 from brain.core.context import Context
 from brain.core.faults import reach, releases, situations, spread, wider
 from brain.core.healing import drains, runs
@@ -80,8 +80,9 @@ def _end(ctx: Context, incident: Incident, why: str, *, by_operator: bool) -> No
     if by_operator:  # what stands in place of a rule's match has no newer fact
         rules = [match for match, rule in incident.matching_rules.items() if rule in ctx.compiled.rules]
         ctx.state.dismissed |= dict.fromkeys((*rules, *incident.stands_for), ctx.now)
+    heir = ctx.state.incidents.get(incident.explained_by)
     for node in drains.owned(ctx, incident):
-        if incident.explained_by:
+        if incident.explained_by and (heir is None or wider.reaches(ctx, heir, f"node/{node}")):
             drains.hand_over(ctx, node, incident.id, incident.explained_by)
         else:
             ctx.left.append((node, incident, by_operator))
@@ -119,7 +120,7 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     if incident is not None:
         _join(ctx, incident, rule, scope)
         return incident
-    by = explained_by(ctx, rule, scope)
+    by = explaining.explained_by(ctx, rule, scope) or _for_a_stray(ctx, rule, scope)
     if by is not None:
         by.explains += 1
         _affects(by, [node_of(scope)])
@@ -132,6 +133,21 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     if dismissed_around(ctx, cause, scope) or wider.explainer(ctx, rule, scope) in ctx.state.dismissed:
         return None
     return _open(ctx, rule, cause, scope)
+
+
+def _for_a_stray(ctx: Context, rule: Rule, scope: str) -> Incident | None:
+    """The incident of another place that explains a shared cause around this node, which is a part of it only now: it stands for
+    this node, too, and nothing is done to the node as long as that cause lasts (law 6).
+    """
+    for name, place in (
+        wider.shared_around(ctx, situations.named_by(ctx, rule, scope)) if node_of(scope) else ()
+    ):
+        by = explaining.standing_for(ctx, ids.key(name, place))
+        if by is not None:
+            stands_for(ctx, by, ctx.compiled.rules[name], place)
+            if (found := explaining.explained_by(ctx, rule, scope)) is not None:
+                return found
+    return None
 
 
 def dismissed_around(ctx: Context, cause: str, scope: str) -> str:
@@ -176,26 +192,6 @@ def _same_fault(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     return None
 
 
-def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
-    """The incident that explains a match: it inhibits its cause here (reach.py), or its place is the better one.
-
-    Of several the first, as after a restart. One whose remedy was verified explains nothing that is there still.
-    """
-    cause = rule.cause or rule.name
-    around = [
-        incident
-        for incident in ctx.index.inhibitors.get(cause, {}).values()
-        if incident.cause != cause
-        and reach.explains(ctx, incident, cause, scope, partial(situations.began_at, ctx, rule, scope))
-        and not wider.related(ctx, incident.rule, rule.name)
-        and not runs.remedied(ctx, incident)
-    ]
-    first = min(around, key=lambda incident: (incident.opened_at, incident.id), default=None)
-    if first is None and (match := wider.explainer(ctx, rule, scope)):
-        first = standing_for(ctx, match)
-    return first
-
-
 def stands_for(ctx: Context, by: Incident, rule: Rule, scope: str) -> None:
     """`by` explains a match at a wide scope: if both count the same symptom, it explains all nodes there that show it."""
     if wider.stand_for(ctx, by, rule.name, scope, rule.inhibits):
@@ -205,7 +201,7 @@ def stands_for(ctx: Context, by: Incident, rule: Rule, scope: str) -> None:
 def placed_anew(ctx: Context, incident: Incident, rule: Rule) -> bool:
     """More nodes show the fault of a wide incident: another place may explain it now, and then takes it over."""
     match = wider.explainer(ctx, rule, incident.scope) if incident.rule == rule.name else ""
-    by = standing_for(ctx, match) if match else None
+    by = explaining.standing_for(ctx, match) if match else None
     if by is None or by.id == incident.id:
         if incident.state is not S.SETTLING:
             wider.consider(ctx, incident)
@@ -213,15 +209,6 @@ def placed_anew(ctx: Context, incident: Incident, rule: Rule) -> bool:
     _take_over(ctx, by, incident)
     stands_for(ctx, by, rule, incident.scope)
     return True
-
-
-def standing_for(ctx: Context, match: str) -> Incident | None:
-    """The open incident of a match, else the one that explains it. None: it has ended, or an operator has closed it."""
-    name, scope = ids.split(match)
-    rule = ctx.compiled.rules.get(name)
-    if rule is None or name not in ctx.state.matched.get(scope, ()):
-        return None
-    return ctx.state.incidents.get(ctx.index.by_match.get(match, "")) or explained_by(ctx, rule, scope)
 
 
 def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:

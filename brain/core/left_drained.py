@@ -14,12 +14,12 @@ from brain.core.state import Incident, IncidentState, OwnedDrain
 
 def open_left(ctx: Context, node: str, former: Incident) -> Incident:
     """Opens the incident of a node that an incident, which is over, has left drained (law 14)."""
-    return _open(
-        ctx,
-        node,
-        former.id,
-        f"was drained for {former.cause} ({former.id}), which is over: {former.closed_why}",
+    now = (
+        f"is over: {former.closed_why}"
+        if former.closed_why
+        else f"is at {former.scope} and explains nothing here any more"
     )
+    return _open(ctx, node, former.id, f"was drained for {former.cause} ({former.id}), which {now}")
 
 
 def open_heard_again(ctx: Context, node: str) -> Incident:

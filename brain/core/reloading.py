@@ -6,7 +6,7 @@ What they end is not proven to be healed.
 from collections.abc import Mapping
 
 from agent.contract.counted import counted
-from brain.core import consequences, demotion, ids, incidents, known
+from brain.core import consequences, demotion, explaining, ids, incidents, known
 from brain.core.context import Context
 from brain.core.faults import spread, symptoms
 from brain.core.healing import drains
@@ -103,10 +103,10 @@ def _judge_by_new_places(ctx: Context) -> None:
         for name in matched:
             rule, match = ctx.compiled.rules[name], ids.key(name, scope)
             known_here = match in ctx.index.by_match or match in ctx.state.dismissed
-            if not known_here and incidents.explained_by(ctx, rule, scope) is None:
+            if not known_here and explaining.explained_by(ctx, rule, scope) is None:
                 consequences.match_began(ctx, name, scope)
     for incident in list(ctx.state.incidents.values()):
         for match in list(incident.known):
-            heir = incidents.standing_for(ctx, match)
+            heir = explaining.standing_for(ctx, match)
             if heir is not None and heir is not incident:
                 known.hand_on(ctx, incident, match, heir, moved=True)

@@ -2,7 +2,7 @@
 
 from brain.core.effects import Note, Perform, SendPage
 from brain.core.inputs import Delivery, EventSeen, Leader, OperatorCommand
-from brain.core.state import Run
+from brain.core.state import Incident, Run
 from tests.laws.cell import Cell
 from tests.laws.moment import Moment
 from tests.laws.oracle import OVER, Found, contains
@@ -113,7 +113,11 @@ class EverythingEnds:
         ]
         for node in story.cell.nodes.values():
             if node.drained_for and not any(
-                contains(story.cell.pack, one.scope, node.name) or one.node == node.name for one in said
+                one.node == node.name
+                or any(
+                    contains(story.cell.pack, scope, node.name) for scope in (one.scope, *_stands_for(one))
+                )
+                for one in said
             ):
                 yield f"{node.name} stays drained for {next(iter(node.drained_for))}, and no open incident says so"
 
@@ -192,3 +196,8 @@ class NobodyIsAskedTwice:
 
     def end(self, story: Story) -> Found:
         return iter(())
+
+
+def _stands_for(incident: Incident) -> list[str]:
+    """The further places for which an incident speaks: its page took over those of their incidents."""
+    return [match.partition("@")[2] for match in incident.stands_for]

@@ -5,7 +5,7 @@ incident explains the others. An incident that explains a wider or a crossing pl
 a shared cause, too: while a large share of the cell shows it, no node is touched for it (law 6), however clear the place is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from brain.core import ids
@@ -153,6 +153,16 @@ def standing(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     """The incident of the family that stands for a match."""
     match = ids.key(rule.name, scope)
     return ctx.state.incidents.get(ctx.index.stood_for.get(match, ""))
+
+
+def shared_around(ctx: Context, symptoms: Iterable[SymptomState]) -> Iterator[tuple[str, str]]:
+    """(rule, place) of the shared causes that count the nodes of these symptoms."""
+    for symptom in symptoms:
+        for spec, place, _ in spread.watchers(ctx, symptom.name, symptom.scope):
+            wide = ctx.state.symptoms.get(ids.key(spec.name, place))
+            if wide is not None and wide.active and (match := _match_at(ctx, spec.of, place)):
+                name, scope = ids.split(match)
+                yield name, scope
 
 
 def stand_for(ctx: Context, incident: Incident, rule: str, scope: str, inhibits: Sequence[str]) -> bool:

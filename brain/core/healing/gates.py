@@ -13,7 +13,7 @@ from brain.core.faults import situations
 from brain.core.healing import approvals, drains, looks, plans, unheard
 from brain.core.healing.limits import SCHEDULE, answers, breaker, offender, related, tries
 from brain.core.healing.modes import mode_of, taken_back
-from brain.core.healing.verdicts import Case, Decision, Gate, Verdict
+from brain.core.healing.verdicts import RETRY_S, Case, Decision, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
 from brain.core.pack.topology import node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
@@ -185,7 +185,11 @@ def shared(case: Case) -> Verdict | None:
         for symptom in case.ctx.index.active.get(place, {}).values():
             if _counts_one_of(case.ctx, symptom, case.incident):
                 reason = f"{len(symptom.members)} nodes of {symptom.scope} show it: the cause is taken to be shared"
-                return Verdict(answer=Decision.HOLD, gate="shared", reason=reason)
+                lasts_s = case.ctx.now - (symptom.cause_at or symptom.since)
+                again_s = min(
+                    AGAIN_S, max(RETRY_S, lasts_s / 20)
+                )  # its end wakes the run, and is asked about all the same
+                return Verdict(answer=Decision.HOLD, gate="shared", reason=reason, retry_s=again_s)
     return None
 
 

@@ -8,6 +8,8 @@ from brain.core.context import Context
 from brain.core.pack.spec import Rung
 from brain.core.state import Incident, Run
 
+RETRY_S = 15.0  # how soon a gate is asked again that says nothing else
+
 
 class Decision(StrEnum):
     """A gate's answer."""
@@ -26,7 +28,7 @@ class Verdict:
     gate: str
     reason: str
     # HOLD: ask again after this long, unless something else wakes the run before
-    retry_s: float = 15.0
+    retry_s: float = RETRY_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from functools import partial
 
 from agent.contract.counted import span
 from agent.contract.errors import ConfigError
-from brain.core import ids, incidents, stops
+from brain.core import explaining, ids, incidents, stops
 from brain.core.context import Context
 from brain.core.faults import situations
 from brain.core.healing import modes
@@ -295,7 +295,7 @@ def _matched(ctx: Context, rule: Rule, scope: str, conditions: tuple[ConditionNo
     own_incident = ctx.state.incidents.get(ctx.index.by_match.get(match, ""))
     if own_incident is not None:
         return _with_incident(ctx, rule, scope, conditions, own_incident)
-    other = incidents.explained_by(ctx, rule, scope)
+    other = explaining.explained_by(ctx, rule, scope)
     if other is not None:
         why = f"{met}, and {other.cause} at {other.scope} explains it (incident {other.id})"
         return answer(outcome=MatchOutcome.EXPLAINED, text=(why,), incident=other.id)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brain.core import incidents
+from brain.core import explaining, incidents
 from brain.core.context import Context
 from brain.core.faults import situations
 from brain.core.index import Index
@@ -118,7 +118,7 @@ def test_what_a_remedy_leaves(node: str, worked: str, matching: dict[str, str], 
         id="i.r1", incident="i", runbook=Runbook(name="x", summary="x", rungs=()), pack="p", scope=SWITCH, node=node,
         params={}, state=RunState.PERFORMING, started_at=0, worked=worked,
     )  # fmt: skip
-    found = incidents.explained_by(looks(state), RULES[1], GPU)
+    found = explaining.explained_by(looks(state), RULES[1], GPU)
     assert found == (switch if explains else None)
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from brain.core.healing import gates
 from brain.core.healing.verdicts import Verdict
 from brain.core.state import Evidence, RunState
@@ -10,8 +12,8 @@ from tests.brain.core.givens import approved, on, opened, sick, site, stale, sta
 
 
 def many(nodes: int, scope: str) -> Verdict:
-    """The answer to a shared cause."""
-    return wait("shared", f"{nodes} nodes of {scope} show it: the cause is taken to be shared")
+    """The answer to a shared cause that began ten minutes ago."""
+    return wait("shared", f"{nodes} nodes of {scope} show it: the cause is taken to be shared", 30)
 
 
 OTHERS = "it is not known yet whether other nodes show it too"
@@ -42,6 +44,24 @@ OTHERS = "it is not known yet whether other nodes show it too"
 def test_shared(givens: list[Given], answer: Verdict | None) -> None:
     """Law 6: what many nodes show at once is not cured on one of them."""
     assert Cell(*givens).asks(gates.shared) == answer
+
+
+@pytest.mark.parametrize(
+    ("since_s", "caused_s", "again_s"),
+    [(10, 0, 15), (360, 0, 18), (86_400, 0, 600), (86_400, 400, 20)],
+    ids=["it has just begun", "for six minutes", "for a day", "the first fault stood there long before"],
+)
+def test_a_shared_cause_that_lasts_is_asked_about_less_often(
+    since_s: float, caused_s: float, again_s: float
+) -> None:
+    """Its end wakes the run anyway: a run that asked each 15 s for days would fill the log."""
+    cell = Cell(sick("cell", "off_bus_cell", 30))
+    wide = cell.state.symptoms["off_bus_cell@cell"]
+    wide.since = NOW - since_s
+    wide.cause_at = NOW - caused_s if caused_s else 0.0
+    verdict = cell.asks(gates.shared)
+    assert verdict is not None
+    assert verdict.retry_s == again_s
 
 
 def test_a_spread_of_another_symptom_is_not_this_fault() -> None:

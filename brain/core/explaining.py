@@ -1,0 +1,57 @@
+"""Which open incident explains a rule's match: it inhibits its cause around it, or its place is the better one. Pure."""
+
+from functools import partial
+
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.faults import reach, situations, wider
+from brain.core.healing import runs
+from brain.core.pack.spec import Rule
+from brain.core.state import Incident
+
+
+def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
+    """The incident that explains a match: it inhibits its cause here (reach.py), or its place is the better one.
+
+    A better place without an incident of its own is explained by another one, or by none. Places of which each is better than
+    the next, in a circle, explain nothing: the first that is asked about opens an incident, which explains the others.
+    """
+    passed: dict[str, None] = {}
+    while (first := _inhibitor(ctx, rule, scope)) is None:
+        passed[ids.key(rule.name, scope)] = None
+        match = wider.explainer(ctx, rule, scope)
+        if not match or match in passed or (matched := _matched(ctx, match)) is None:
+            return None
+        if (incident := ctx.state.incidents.get(ctx.index.by_match.get(match, ""))) is not None:
+            return incident
+        rule, scope = matched, ids.split(match)[1]
+    return first
+
+
+def _inhibitor(ctx: Context, rule: Rule, scope: str) -> Incident | None:
+    """Of several the first, as after a restart. One whose remedy was verified explains nothing that is there still."""
+    cause = rule.cause or rule.name
+    around = [
+        incident
+        for incident in ctx.index.inhibitors.get(cause, {}).values()
+        if incident.cause != cause
+        and reach.explains(ctx, incident, cause, scope, partial(situations.began_at, ctx, rule, scope))
+        and not wider.related(ctx, incident.rule, rule.name)
+        and not runs.remedied(ctx, incident)
+    ]
+    return min(around, key=lambda incident: (incident.opened_at, incident.id), default=None)
+
+
+def _matched(ctx: Context, match: str) -> Rule | None:
+    """The rule of a match; None: it does not match there (any more)."""
+    name, scope = ids.split(match)
+    return ctx.compiled.rules.get(name) if name in ctx.state.matched.get(scope, ()) else None
+
+
+def standing_for(ctx: Context, match: str) -> Incident | None:
+    """The open incident of a match, else the one that explains it. None: it has ended, or an operator has closed it."""
+    rule = _matched(ctx, match)
+    if rule is None:
+        return None
+    own = ctx.state.incidents.get(ctx.index.by_match.get(match, ""))
+    return own or explained_by(ctx, rule, ids.split(match)[1])
