@@ -44,7 +44,11 @@ async def gpu_lost(whole: Lab, node: Node) -> dict[str, Any]:
     await node.event(
         "gpu.xid", GPU, LINE, code=79, name="GPU_HAS_FALLEN_OFF_THE_BUS", action="RESTART_BM", message="x"
     )
-    found = await whole.until(lambda answer: answer["incidents"], "an incident", "/api/v1/incidents")
+    found = await whole.until(  # in its hold-off it has no run yet
+        lambda answer: answer["incidents"] and answer["incidents"][0]["state"] != "settling",
+        "an incident",
+        "/api/v1/incidents",
+    )
     incident: dict[str, Any] = found["incidents"][0]
     return incident
 
@@ -103,6 +107,9 @@ async def test_why_a_rule_does_not_match_is_answered_by_a_running_brain(tmp_path
         )
         (counted,) = shared["conditions"]
         assert (counted["nodes"], counted["takes"]) == (["n1"], 3)
+        chain = await cli(whole, "explain", incident["id"])
+        assert "HOW SURE" in chain.output
+        assert "WHAT WOULD CHANGE IT" in chain.output
         await node.event("gpu.returned", GPU)
         await whole.until(
             lambda found: not found["rule"]["matching_rules"],
@@ -118,9 +125,6 @@ async def test_why_a_rule_does_not_match_is_answered_by_a_running_brain(tmp_path
         ):
             wrong = await cli(whole, "explain", "--why-not", rule, scope)
             assert (wrong.exit_code, hint in wrong.output) == (1, True), wrong.output
-        chain = await cli(whole, "explain", incident["id"])
-        assert "HOW SURE" in chain.output
-        assert "WHAT WOULD CHANGE IT" in chain.output
 
 
 async def test_operator_commands_are_on_the_log_and_answered(tmp_path: Path) -> None:
