@@ -129,7 +129,7 @@ class Index:
         for match in incident.stands_for:
             if self.stood_for.get(match) == incident.id:
                 del self.stood_for[match]
-        for cause in incident.inhibits:
+        for cause in (*incident.inhibits, *incident.inhibits_on_node):
             _take(self.inhibitors, cause, incident.id)
 
 

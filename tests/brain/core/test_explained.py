@@ -131,3 +131,14 @@ def test_what_a_fault_shows_at() -> None:
     assert not topology.serves(SWITCH, "gpu/n2/0")
     assert not topology.serves(GPU, SWITCH)
     assert not topology.serves(SWITCH, "nic/n1/mlx5_0")
+
+
+def test_an_incident_that_is_over_explains_nothing_on_its_node() -> None:
+    """What it explained anywhere on its node has an incident of its own from then on, also before the next restart."""
+    one = opened("i", GPU, "n1", ["hot"])
+    one.inhibits_on_node = ["agent-trouble"]
+    index = Index(State())
+    index.add_incident(one)
+    assert [*index.inhibitors["agent-trouble"]] == [*index.inhibitors["hot"]] == ["i"]
+    index.remove_incident(one)
+    assert index.inhibitors == {}
