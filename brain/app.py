@@ -37,6 +37,7 @@ from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots
 from brain.adapters.timers import Timers
+from brain.adapters.unsent_words import UnsentWords
 from brain.cell.registry import CellRegistry
 from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
@@ -131,7 +132,7 @@ async def run(
         nats = CurrentClient()
         codec = Codec(config.cell)
         outbox = Outbox(config.cell)
-        writer = LogWriter(codec, outbox)
+        writer = LogWriter(codec, outbox, UnsentWords(config.data_dir / "unsent_words.json"))
         readmodel = ReadModel(config.data_dir / "history.sqlite")
         stack.callback(readmodel.close)
         reader = readmodel.reader(Rests().pause)
@@ -360,6 +361,8 @@ async def run(
         # Everything runs; this ends first.
         await stack.enter_async_context(background)
         alerts.resume()
+        for text in writer.say_what_was_left():
+            notes.write("operator.unsent", text)
         background.start(supervisor.serve(), "supervisor")
         background.start(history.serve(), "read model")
         background.start(keeper.serve(), "snapshots")

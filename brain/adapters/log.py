@@ -10,6 +10,7 @@ server than the one that we are connected to, and what is said between them may 
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -52,6 +53,7 @@ _ACK_WAIT_S = 3600.0  # nothing is sent a second time on the same consumer
 _NO_ROOM = 10047  # the server's "insufficient storage resources available"
 _NO_PEERS = 10005  # a cluster's "no suitable peers for placement", for this or another reason
 LEAST_BYTES = 64 * 1024**2
+LATE_S = 3600.0  # so long after a message that came late, one that is on time again is no jump
 SET_BACK_S = (
     30.0  # a message whose timestamp is so much too early was not delayed: the server's clock was set back
 )
@@ -336,22 +338,38 @@ class LogClock:
         self._mono = mono
         self._guess = wall() - mono()  # until the first message
         self._offsets: deque[float] = deque(maxlen=32)
+        self._newest = 0.0  # stamp
+        self._on_time = (
+            -math.inf
+        )  # the offset before a message that was set back, or only late: that was seen later
+        self._on_time_until_s = 0.0
         self._least = 0.0  # it never runs backwards, but with the server's
 
     def calibrate(self, stamp: float) -> None:
         """Takes the timestamp of a message that has just arrived without a backlog before it."""
         offset = stamp - self._mono()
         if self._offsets and offset < max(self._offsets) - SET_BACK_S:
+            if (
+                stamp >= self._newest
+            ):  # of a clock that was set back it would be earlier, unless nothing came for as long
+                self._on_time = max(self._offsets)
+                self._on_time_until_s = self._mono() + LATE_S
             self._offsets.clear()
+        self._newest = stamp
         if not self._offsets:
             self._least = 0.0  # what was told before was another clock, which may have been hours ahead
         self._offsets.append(offset)
 
     def ahead_s(self, stamp: float) -> float:
         """By so much is a message later than it can be, by this machine's count since the ones before: the server's clock has
-        jumped. 0 before the first.
+        jumped. 0 before the first. What came late after an outage makes no jump of the next that is on time.
         """
-        return stamp - self._mono() - max(self._offsets) if self._offsets else 0.0
+        if not self._offsets:
+            return 0.0
+        known = max(self._offsets)
+        if self._mono() < self._on_time_until_s:
+            known = max(known, self._on_time)
+        return stamp - self._mono() - known
 
     def now(self) -> float:
         """Returns the timestamp that the server would give a message now, in seconds since 1970."""

@@ -23,7 +23,7 @@ WINDOW = 1000  # entries in flight at once
 class OutboxEntry:
     """One message that waits for its position on the log."""
 
-    __slots__ = ("body", "done", "id", "keep", "sent_at", "subject")
+    __slots__ = ("answered", "body", "done", "id", "keep", "sent_at", "subject")
 
     def __init__(self, subject: str, body: bytes, id_: str, *, keep: bool) -> None:
         self.subject = subject
@@ -32,6 +32,7 @@ class OutboxEntry:
         self.keep = keep
         self.sent_at = 0.0  # monotonic; 0: not on this connection yet
         self.done: asyncio.Future[int] | None = None
+        self.answered: Callable[[], None] | None = None  # called once the log has it
 
 
 class Outbox:
@@ -50,23 +51,40 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put(self, what: str, body: bytes, id_: str, *, keep: bool = True) -> OutboxEntry:
+    def put(
+        self,
+        what: str,
+        body: bytes,
+        id_: str,
+        *,
+        keep: bool = True,
+        answered: Callable[[], None] | None = None,
+    ) -> OutboxEntry:
         """Queues a message for `ward.<cell>.input.<what>`.
 
-        `keep=False`: it is dropped when the connection is lost, since only the leader of that moment may publish it.
+        `keep=False`: it is dropped when the connection is lost, since only the leader of that moment may publish it. `answered`:
+        called once the log has it.
         """
         entry = OutboxEntry(subjects.brain_input(self._cell, what), body, id_, keep=keep)
+        entry.answered = answered
         self._next += 1
         self._entries[self._next] = self._waiting[self._next] = entry
         self._wake.set()
         return entry
 
-    async def append(self, what: str, body: bytes, id_: str, timeout_s: float = 5.0) -> int:
+    async def append(
+        self,
+        what: str,
+        body: bytes,
+        id_: str,
+        timeout_s: float = 5.0,
+        answered: Callable[[], None] | None = None,
+    ) -> int:
         """Queues a message, waits until it is on the log and returns its sequence number. Unreachable after a timeout.
 
         It may still arrive after that: tell the operator who waits.
         """
-        entry = self.put(what, body, id_)
+        entry = self.put(what, body, id_, answered=answered)
         entry.done = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(timeout_s):
@@ -149,3 +167,5 @@ class Outbox:
             self._wake.set()
         if entry.done is not None and not entry.done.done():
             entry.done.set_result(sequence)
+        if entry.answered is not None:
+            entry.answered()

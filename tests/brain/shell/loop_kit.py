@@ -24,6 +24,7 @@ from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel
 from brain.adapters.snapshot import Snapshots
 from brain.adapters.timers import Timers
+from brain.adapters.unsent_words import UnsentWords
 from brain.config import SnapshotConfig
 from brain.console.feed import Feed
 from brain.core.effects import Step
@@ -123,12 +124,20 @@ class Appended(Outbox):
         self.inputs: list[Input] = []
         self.kept: list[Input] = []  # those that outlive the connection
 
-    def put(self, what: str, body: bytes, id_: str, *, keep: bool = True) -> OutboxEntry:
+    def put(
+        self,
+        what: str,
+        body: bytes,
+        id_: str,
+        *,
+        keep: bool = True,
+        answered: Callable[[], None] | None = None,
+    ) -> OutboxEntry:
         """As Outbox.put."""
         given = CODEC.decode(subjects.brain_input(CELL, what), body, 0)
         self.inputs.append(given)
         self.kept += [given] if keep else []
-        return super().put(what, body, id_, keep=keep)
+        return super().put(what, body, id_, keep=keep, answered=answered)
 
     def forget(self) -> None:
         """The log has all of it."""
@@ -183,7 +192,7 @@ class Brain:
             file=folder / "alerts.json",
         )
         self.outbox = Appended()
-        writer = LogWriter(CODEC, self.outbox)
+        writer = LogWriter(CODEC, self.outbox, UnsentWords(folder / "unsent_words.json"))
         self.history = HistoryWriter(self.readmodel, feed)
         snapshots = Snapshots(folder / "state.snapshot")
         self.replica = Replica(

@@ -118,6 +118,20 @@ def test_a_clock_that_was_set_back_is_followed() -> None:
     )
 
 
+def test_an_outage_is_no_jump_of_a_clock() -> None:
+    """A message that an outage held up looks like a clock that was set back, and the next one like one that jumped ahead."""
+    mono = [100.0]
+    log = LogClock(lambda: mono[0], lambda: NOW)
+    log.calibrate(NOW)
+    mono[0] += 120
+    log.calibrate(NOW + 10)  # stamped before the outage, and heard after it
+    mono[0] += 1
+    assert log.ahead_s(NOW + 121) == 0
+    log.calibrate(NOW + 121)
+    assert log.now() == NOW + 121
+    assert log.ahead_s(NOW + 181) == 60, "and a jump is one"
+
+
 @pytest.mark.parametrize("apart_s", [0.0, 0.5, 1.9])
 def test_two_servers_that_stamp_in_turn_make_no_time_pass(apart_s: float) -> None:
     """Their clocks differ a little. An hour behind the log's time, each step from the one to the other counted as time."""
