@@ -6,7 +6,6 @@ is said in one line, and stays in CI's output: a test that is named there again 
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Generator, Sequence
@@ -29,7 +28,7 @@ PURE = (
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """A run that is killed leaves no record of the one before."""
-    if "PYTEST_XDIST_WORKER" not in os.environ and getattr(session.config, "cache", None) is not None:
+    if not hasattr(session.config, "workerinput") and getattr(session.config, "cache", None) is not None:
         session.config.cache.set(KEY, None)
 
 
@@ -39,7 +38,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
     yield
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     cache = getattr(session.config, "cache", None)
-    if reporter is None or cache is None or "PYTEST_XDIST_WORKER" in os.environ:
+    if reporter is None or cache is None or hasattr(session.config, "workerinput"):
         return
     failed = {report.nodeid for kind in ("failed", "error") for report in reporter.stats.get(kind, ())}
     cache.set(KEY, {"exit": int(exitstatus), "failed": sorted(failed)})

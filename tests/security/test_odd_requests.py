@@ -169,7 +169,7 @@ async def test_a_query_as_long_as_the_document_allows_is_read(tmp_path: Path) ->
                 status, _ = await ask(
                     whole.running.console_url, f"{path}?{long}", Authorization=shown(whole.ann)
                 )
-                assert status in (200, 400), path
+                assert status in (200, 400, 404), path  # 404: no rule has such a name
 
 
 def _longest(schema: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from brain.console.api.fleet_shapes import FleetCardsShape, FleetIncidentsShape,
 from brain.console.fleet.facts import Facts, OpenIncident
 from brain.core.operators.scopes import ALL
 from brain.core.pack.spec import Place
-from brain.core.pack.topology import CELL, Topology, node_of, type_of
+from brain.core.pack.topology import CELL, node_of, type_of
 from brain.core.state import IncidentState
 
 WORDS = list(NodeWord)  # the most urgent first
@@ -145,14 +145,20 @@ def _held(facts: Facts, names: Sequence[str], pause: Pause) -> list[int]:
     held = frozenset(facts.held)
     if ALL in held or CELL in held:
         return list(range(len(names)))
-    whole = frozenset(scope for scope in held if not node_of(scope))
     nodes = frozenset(map(node_of, held)) - {""}
-    topology = Topology(facts.places)
+    wide: dict[str, set[str]] = {}  # kind -> names of the held places; there are few
+    for scope in held:
+        if not node_of(scope):
+            wide.setdefault(type_of(scope), set()).add(scope.partition("/")[2])
     return [
         number
         for number, name in _paused(names, pause)
-        if name in nodes or (whole and not whole.isdisjoint(topology.above(name)))
+        if name in nodes or _stands_in(facts.places.get(name, _NOWHERE), wide)
     ]
+
+
+def _stands_in(place: Place, wide: Mapping[str, set[str]]) -> bool:
+    return any(not wanted.isdisjoint(place.names(kind)) for kind, wanted in wide.items())
 
 
 def _paused(names: Sequence[str], pause: Pause) -> Iterable[tuple[int, str]]:

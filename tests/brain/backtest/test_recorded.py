@@ -44,7 +44,7 @@ def lived_incidents(timeline: Timeline) -> list[tuple[str, str, str, str, str]]:
 
 def found_incidents(found: dict[str, list[dict[str, str]]]) -> list[tuple[str, str, str, str, str]]:
     keys = ("id", "cause", "place", "severity", "state")
-    return sorted(tuple(one[key] for key in keys) for one in found["incidents"])  # type: ignore[misc]
+    return sorted(tuple(one[key] for key in keys) for one in found["incidents"])  # type: ignore[misc]  # JSON has no types
 
 
 @pytest.mark.parametrize("name", ["log.ndjson", "log.ndjson.gz"])

@@ -15,7 +15,7 @@ SITE = Topology({"n1": FEEDS, "n2": RAILS})
 def test_each_kind_of_place_holds_its_node() -> None:
     """Every kind can be told of a node, is around it, narrowest first, and can be named by people."""
     names = {kind: f"{kind}-1" for kind in WIDE}
-    site = Topology({"n1": Place(**names)})  # type: ignore[arg-type]
+    site = Topology({"n1": Place(**names)})  # type: ignore[arg-type]  # a table of names and lists
     assert site.above("n1") == (*(f"{kind}/{kind}-1" for kind in WIDE), "cell")
     for kind in WIDE:
         scope = f"{kind}/{kind}-1"
