@@ -1,7 +1,8 @@
 """An operator closes a shared cause: what is left when it is over is as if each of its faults had been closed."""
 
-from brain.core.state import IncidentState
-from tests.brain.world import Story
+from brain.core.pack.spec import Place
+from brain.core.state import IncidentState, RunState
+from tests.brain.world import Story, pack
 
 NODES = [f"n{number}" for number in range(20)]
 CLOSED_AT = 100.0
@@ -66,3 +67,28 @@ def test_what_ends_is_dismissed_no_longer() -> None:
     story.run(2013)
     assert story.engine.state.dismissed == {}
     assert opened(story) == ["n0"]
+
+
+def test_a_closed_place_explains_no_newer_nodes_elsewhere() -> None:
+    """Ann closes the cause of one leaf switch; half an hour later nodes elsewhere make it many of the cell: people hear of those.
+
+    They were held for the sake of a shared cause (law 6) of which nobody had an incident.
+    """
+    places = {f"n{number}": Place(leaf=f"l{number // 8}") for number in range(40)}
+    story = Story(pack(places=places), heals=False)
+    for node in places:
+        story.event(1, "agent.started", "node", node)
+    for number in range(6):
+        story.event(10, "link.state", "link/eth1", f"n{number}", up=False)
+    story.run(50)
+    (leaf,) = [one for one in story.incidents() if one.state is IncidentState.OPEN]
+    assert leaf.scope == "leaf/l0"
+    story.say(CLOSED_AT, "close", id=leaf.id)
+    for number in (8, 20):
+        story.event(1800 + number / 100, "link.state", "link/eth1", f"n{number}", up=False)
+    story.run(3000)
+    (cell,) = [one for one in story.incidents() if one.opened_at > 1800 and one.scope == "cell"]
+    assert cell.state is IncidentState.OPEN
+    assert cell.pages.first_at
+    assert not [run for run in story.engine.state.runs.values() if run.state is RunState.HELD]
+    assert opened(story) == []
