@@ -11,9 +11,9 @@ from brain.core.inputs import PackLoaded
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Mode
 from brain.core.rehearsal.timeline import Timeline
-from simulations.backtest import play, synthetic_events
 from simulations.virtual_time import Simulator, random_days
 from tests.simulations.packs import pack
+from tests.simulations.synthetic import play, synthetic_events
 
 WEIGHTS = {"link-down": 3.0, "gpu-off-bus": 2.0, "cable-cut": 1.0, "node-unreachable": 2.0}
 NODES = [f"sim-{n:02}" for n in range(1, 9)]
@@ -108,7 +108,7 @@ def test_running_in_small_steps_gives_the_same_notes() -> None:
 
 def test_virtual_time_cannot_reach_a_real_actuator() -> None:
     """By construction: the simulator does not even import what reaches one (law 9)."""
-    code = "import sys, simulations.virtual_time, simulations.backtest; print(*sys.modules)"
+    code = "import sys, simulations.virtual_time; print(*sys.modules)"
     modules = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()

@@ -120,7 +120,7 @@ def test_not_every_error_of_a_large_file_is_told(tmp_path: Path) -> None:
 
 
 def test_a_large_site_is_read_in_seconds(tmp_path: Path) -> None:
-    """20,000 nodes with a line each: measured 3 s of processor time on a busy machine; PyYAML without libyaml takes 50 s."""
+    """20,000 nodes with a line each: measured 3 s of processor time; PyYAML without libyaml would take 50 s."""
     lines = (
         f"gpu{n:05}: {{leaf: leaf{n // 32}, rack: rack{n // 8}, power: [a{n // 64}, b{n // 64}], pod: pod{n // 512}}}\n"
         for n in range(20_000)

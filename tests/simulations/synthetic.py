@@ -1,4 +1,4 @@
-"""Plays a recorded or a synthetic log to an engine, as fast as it goes. Pure."""
+"""Logs of events made by chance, and an engine that plays one as fast as it goes. Pure."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ def synthetic_events(
     nodes: Sequence[str], count: int, *, seed: int, per_s: float = 20_000.0, start: float = 1_700_000_000.0
 ) -> list[tuple[EventSeen, float]]:
     """`count` events of a busy fleet, `per_s` a second: mostly noise, one in a thousand a fault. The same for the same seed."""
-    chance = random.Random(seed)  # noqa: S311  a simulation, not a secret
+    chance = random.Random(seed)
     shapes, weights = zip(*((shape, weight) for shape, weight in _SHAPES), strict=True)
     seq = dict.fromkeys(nodes, 0)
     log = []
