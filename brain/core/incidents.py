@@ -82,7 +82,7 @@ def _end(ctx: Context, incident: Incident, why: str, *, by_operator: bool) -> No
         ctx.state.dismissed |= dict.fromkeys((*rules, *incident.stands_for), ctx.now)
     heir = ctx.state.incidents.get(incident.explained_by)
     for node in drains.owned(ctx, incident):
-        if incident.explained_by and (heir is None or wider.reaches(ctx, heir, f"node/{node}")):
+        if incident.explained_by and (heir is None or _stands_there(ctx, heir, node)):
             drains.hand_over(ctx, node, incident.id, incident.explained_by)
         else:
             ctx.left.append((node, incident, by_operator))
@@ -94,6 +94,11 @@ def _end(ctx: Context, incident: Incident, why: str, *, by_operator: bool) -> No
     ctx.cancel_timer(f"incident:{incident.id}")
     escalation.resolve(ctx, incident, why)
     forget_if_done(ctx, incident)
+
+
+def _stands_there(ctx: Context, incident: Incident, node: str) -> bool:
+    """Whether it is of this node, or of a place around it."""
+    return incident.node == node or wider.reaches(ctx, incident, f"node/{node}")
 
 
 def forget_if_done(ctx: Context, incident: Incident) -> None:

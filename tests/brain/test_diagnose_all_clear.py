@@ -98,7 +98,7 @@ def test_what_it_cannot_read_is_no_all_clear(line: str) -> None:
 def test_a_relay_that_drops_the_kernels_name_gives_no_all_clear(code: str) -> None:
     """`NVRM:` stands where a program's name does, so anybody may have said it."""
     output = ask(BOOT + f"Nov 20 13:15:47 gpu-17 NVRM: Xid (PCI:0000:5e:00): {code}\n", status=1)
-    assert output.startswith("NO ALL-CLEAR for this-node: 1 of 3 lines could not be read")
+    assert output.startswith("NO ALL-CLEAR for gpu-17: 1 of 3 lines could not be read")
 
 
 @pytest.mark.parametrize("line", ["13:17:35 | hello", "13:17:35 | NVRM: Xid (PCI:0000:3b:00): 79, x"])

@@ -20,9 +20,16 @@ PORT = "port/mlx5_0.1"
 
 @functools.cache
 def fleet(nodes: int, others: int, mode: Mode = Mode.OBSERVE) -> Pack:
-    """A leaf of so many nodes, among others elsewhere. Nothing is inspected."""
-    leaf = {f"n{number}": Place(leaf="l1") for number in range(nodes)}
-    rest = {f"m{number}": Place(leaf=f"l{2 + number // 16}") for number in range(others)}
+    """A leaf of so many nodes, among others elsewhere. Nothing is inspected.
+
+    In a small cell they and the others are under the same seven leaf switches: there it is the fabric.
+    """
+    small = others < 100
+    leaf = {f"n{number}": Place(leaf=f"l{1 + number % 7}" if small else "l1") for number in range(nodes)}
+    rest = {
+        f"m{number}": Place(leaf=f"l{1 + number % 7}" if small else f"l{2 + number // 16}")
+        for number in range(others)
+    }
     pack = shipped_pack(Settings(modes=(ModeSetting(mode=mode),)), {**leaf, **rest})
     return replace(pack, runbooks=tuple(replace(runbook, every_s=0) for runbook in pack.runbooks))
 
