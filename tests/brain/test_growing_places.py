@@ -1,0 +1,109 @@
+"""A cause that grows from place to place: people are called when it is clear which one it is, not for what it leaves behind."""
+
+from brain.core.faults.wider import AWAKE_S, HELD_BACK_S
+from brain.core.pack.spec import Place
+from brain.core.state import IncidentState
+from tests.brain.world import Story, pack
+
+BEGAN = 100.0
+PLACES = {f"n{number:03}": Place(leaf=f"l{number // 8}", row=f"w{number // 64}") for number in range(256)}
+NODES = list(PLACES)
+
+
+def cell() -> Story:
+    """256 nodes: leaf switches of 8, rows of 64."""
+    story = Story(pack(places=PLACES), heals=False)
+    for node in NODES:
+        story.event(1, "agent.started", "node", node)
+    return story
+
+
+def down(story: Story, nodes: list[str], every_s: float, at: float = BEGAN, *, up: bool = False) -> None:
+    """One after the other loses its link, or has it again."""
+    for number, node in enumerate(nodes):
+        story.event(at + number * every_s, "link.state", "link/eth1", node, up=up)
+
+
+def opened(story: Story) -> list[str]:
+    """The places for which people were called, in order; a first node calls people by itself."""
+    ids = [note.data["page"] for note in story.time.notes if note.kind == "page.sent"]
+    return [
+        page.subject.scope
+        for page in story.time.pages
+        if page.what == "open" and page.id in ids and not page.subject.node
+    ]
+
+
+def test_a_place_that_falls_ill_at_once_waits_for_nothing() -> None:
+    """All nodes of a leaf switch within a second: it does not grow."""
+    story = cell()
+    down(story, NODES[:8], 0.1)
+    story.run(BEGAN + 10)
+    assert opened(story) == ["leaf/l0"]
+
+
+def test_a_place_that_grows_waits_until_it_does_not() -> None:
+    """A node of one leaf switch every five seconds; the page comes when three such pauses have gone by without one."""
+    story = cell()
+    down(story, NODES[:6], 5.0)
+    last = BEGAN + 25
+    story.run(last + 14)
+    assert opened(story) == []
+    story.run(last + 25)
+    assert opened(story) == ["leaf/l0"]
+
+
+def test_one_page_for_what_grows_through_a_row() -> None:
+    """The leaf switches of a row one after the other, a node every two seconds: one page, of the row."""
+    story = cell()
+    down(story, NODES[:64], 2.0)
+    story.run(BEGAN + 300)
+    assert opened(story) == ["row/w0"]
+
+
+def test_nobody_waits_for_ever_for_a_cause_that_creeps() -> None:
+    """A node every half minute, first of one leaf, then of others: people hear of the leaf two minutes after it was known."""
+    story = cell()
+    down(story, [*NODES[:8], *NODES[8:64:4]], 30.0)
+    (leaf,) = [one for one in story.run(BEGAN + 110).incidents() if one.scope == "leaf/l0"]
+    assert leaf.state is IncidentState.SETTLING
+    story.run(leaf.opened_at + HELD_BACK_S - 1)
+    assert opened(story) == []
+    story.run(leaf.opened_at + HELD_BACK_S + 6)
+    assert opened(story) == ["leaf/l0"]
+
+
+def test_who_is_awake_already_hears_of_the_next_place_later() -> None:
+    """People were called for the first leaf switch: the second waits for four minutes in place of two."""
+    story = cell()
+    down(story, NODES[:8], 0.1)
+    story.run(BEGAN + 10)
+    down(story, NODES[64:72], 40.0, BEGAN + 1000)
+    story.run(BEGAN + 1200)
+    (second,) = [one for one in story.incidents() if one.scope == "leaf/l8"]
+    story.run(second.opened_at + AWAKE_S - 1)
+    assert opened(story) == ["leaf/l0"]
+    story.run(second.opened_at + AWAKE_S + 6)
+    assert opened(story) == ["leaf/l0", "leaf/l8"]
+
+
+def test_what_a_cause_leaves_behind_calls_nobody() -> None:
+    """The row is well again but for its last leaf switch, which is well a minute later: nobody is called for that leaf."""
+    story = cell()
+    down(story, NODES[:64], 0.5)
+    story.run(BEGAN + 100)
+    assert opened(story) == ["row/w0"]
+    down(story, NODES[:57], 0.1, BEGAN + 1000, up=True)
+    down(story, NODES[57:64], 0.1, BEGAN + 1090, up=True)
+    story.run(BEGAN + 2000)
+    assert opened(story) == ["row/w0"]
+    assert {one.state.value for one in story.incidents()} == {"closed", "explained"}
+
+
+def test_what_stays_of_a_cause_is_told_all_the_same() -> None:
+    """The last leaf switch of the row does not come back: people hear of it within minutes."""
+    story = cell()
+    down(story, NODES[:64], 0.5)
+    down(story, NODES[:57], 0.1, BEGAN + 1000, up=True)
+    story.run(BEGAN + 1500)
+    assert opened(story) == ["row/w0", "leaf/l7"]
