@@ -26,8 +26,10 @@ class Index:
         self.spread_at: dict[
             str, dict[str, SymptomState]
         ] = {}  # active `spread` symptom -> scope -> its state
-        # key of an active `spread` symptom -> of what it was last judged as a place, and that (faults/wider.py)
-        self.seen: dict[str, tuple[tuple[int, float, int], Any]] = {}
+        # symptom -> what is seen of all places where it is spread (faults/reached.py); built on first use
+        self.spreads: dict[str, Any] = {}
+        # `spread` symptom of these -> the scopes where nodes came or went since
+        self.recounted: dict[str, dict[str, None]] = {}
         self.parts: dict[str, int] = {}  # node -> number of symptoms of its parts, active or on the way to it
         self.open_at: dict[str, dict[str, Incident]] = {}  # node (empty: wider) -> id -> incident
         self.matched: dict[
@@ -37,6 +39,8 @@ class Index:
         self.by_cause: dict[Cause, dict[str, dict[str, Incident]]] = {}
         self.by_match: dict[str, str] = {}  # "<rule>@<scope>" -> incident id
         self.stood_for: dict[str, str] = {}  # "<rule>@<scope>" -> id of the incident that stands for it
+        # incident -> scopes of the matches for which it stands -> how many
+        self.stood_at: dict[str, dict[str, int]] = {}
         self.inhibitors: dict[Cause, dict[str, Incident]] = {}  # cause -> id -> incident that inhibits it
         self.claims = state.claims
         self.baselines: dict[str, Baseline] = {}  # `unlike` symptom -> its baseline; built on first use
@@ -64,13 +68,20 @@ class Index:
             self.near.setdefault(whole_of(symptom.scope), {})[key] = symptom
         elif symptom.members:
             self.spread_at.setdefault(symptom.name, {})[symptom.scope] = symptom
+            self.recount(symptom)
 
     def remove_symptom(self, key: str, symptom: SymptomState) -> None:
         """A symptom is not active any more."""
         _take(self.active, node_of(symptom.scope) or symptom.scope, key)
         _take(self.near, whole_of(symptom.scope), key)
         _take(self.spread_at, symptom.name, symptom.scope)
-        self.seen.pop(key, None)
+        self.recount(symptom)
+
+    def recount(self, wide: SymptomState) -> None:
+        """Nodes came or went at a place where a symptom is spread, or are part of its cause no more."""
+        changed = self.recounted.get(wide.name)
+        if changed is not None:
+            changed[wide.scope] = None
 
     def add_part(self, scope: str) -> None:
         """A symptom is known, active or not. Those of a node as a whole are as many as the rules name, and not counted."""
@@ -112,7 +123,24 @@ class Index:
             self.by_match[match] = incident.id
         for cause in (*incident.inhibits, *incident.inhibits_on_node):
             self.inhibitors.setdefault(cause, {})[incident.id] = incident
+        if incident.stands_for and incident.id not in self.stood_at:
+            for match in incident.stands_for:
+                self.add_stood_for(incident, match)
         self.stood_for |= dict.fromkeys(incident.stands_for, incident.id)
+
+    def add_stood_for(self, incident: Incident, match: str) -> None:
+        """An incident stands for one more match."""
+        self.stood_for[match] = incident.id
+        here, scope = self.stood_at.setdefault(incident.id, {}), split(match)[1]
+        here[scope] = here.get(scope, 0) + 1
+
+    def remove_stood_for(self, incident: Incident, match: str) -> None:
+        """An incident stands for a match no more."""
+        here, scope = self.stood_at.get(incident.id, {}), split(match)[1]
+        if here.get(scope, 0) > 1:
+            here[scope] -= 1
+        else:
+            _take(self.stood_at, incident.id, scope)
 
     def remove_incident(self, incident: Incident) -> None:
         """An incident is over."""
@@ -126,6 +154,7 @@ class Index:
             self.by_cause.pop(incident.cause, None)
         for match in incident.matching_rules:
             self.by_match.pop(match, None)
+        self.stood_at.pop(incident.id, None)
         for match in incident.stands_for:
             if self.stood_for.get(match) == incident.id:
                 del self.stood_for[match]

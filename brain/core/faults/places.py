@@ -6,9 +6,11 @@ with nearly the same ill nodes the one of lower cost is the cause; a place whose
 stand, and are only a part of what is ill there, is explained by that one (decision 53).
 """
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 from agent.contract.counted import counted
 from brain.core.pack.topology import type_of
@@ -43,12 +45,15 @@ class Seen:
     cost: int = field(init=False)
     # sorts by what is the better explanation; always the same for the same places
     rank: tuple[int, int, str] = field(init=False)
+    # sorts by what is the smaller place, as steadily
+    by_size: tuple[int, int, str] = field(init=False)
 
     def __post_init__(self) -> None:
         """Counted once: in a storm a place is compared with hundreds of others."""
         cost = self.of - len(self.ill) - STRAY_COSTS * len(self.ill)
         object.__setattr__(self, "cost", cost)
         object.__setattr__(self, "rank", (cost, self.order, self.place))
+        object.__setattr__(self, "by_size", (self.of, self.order, self.place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,32 +69,96 @@ class PlaceVerdict:
 
 def explaining(asked: str, seen: Mapping[str, Seen]) -> str:
     """The place that explains the one that is asked about; itself, when none does. Both are `reached`."""
-    reached = _Reached([one for one in seen.values() if one.reached])
-    present = _same_fault(seen[asked], reached)
+    return best(seen[asked], Ranked(one for one in seen.values() if one.reached))
+
+
+def best(present: Seen, reached: "Ranked") -> str:
+    """The place among those reached that explains this one; itself, when none does."""
+    present = _same_fault(present, reached)
     while (wider := _wider(present, reached)) is not None:
         present = wider
     return present.place
 
 
-class _Reached:
-    """The places that are reached, the better explanations first, and by kind: in a storm there are hundreds."""
+class Ranked:
+    """The places that are reached, the better explanations first, by kind, and by size: in a storm there are hundreds."""
 
     def __init__(self, found: Iterable[Seen]) -> None:
-        self.ranked = sorted(((one.rank, one) for one in found), key=lambda each: each[0])
-        self.of_kind: dict[str, list[Seen]] = {}
-        for _, one in self.ranked:
-            self.of_kind.setdefault(type_of(one.place), []).append(one)
+        self.best: list[tuple[tuple[int, int, str], Seen]] = []
+        self.smallest: list[tuple[tuple[int, int, str], Seen]] = []
+        # kind -> its places, the better explanations first
+        self._of_kind: dict[str, list[tuple[tuple[int, int, str], Seen]]] = {}
+        # place -> the best one with nearly the same nodes, of those that were asked about since something has changed
+        self.known: dict[str, Seen] = {}
+        for one in found:
+            self.best.append((one.rank, one))
+            self.smallest.append((one.by_size, one))
+        self.best.sort(key=_first)
+        self.smallest.sort(key=_first)
+        for entry in self.best:
+            self._of_kind.setdefault(type_of(entry[1].place), []).append(entry)
+        self._most_ill: dict[str, int] = {}  # kind -> most ill nodes of one place, where that was asked
+
+    def add(self, one: Seen) -> None:
+        """A place is reached, or was removed and is seen anew."""
+        self._changed()
+        insort(self.best, (one.rank, one), key=_first)
+        insort(self.smallest, (one.by_size, one), key=_first)
+        insort(self._of_kind.setdefault(type_of(one.place), []), (one.rank, one), key=_first)
+
+    def remove(self, one: Seen) -> None:
+        """A place is not reached any more, or is about to be seen anew."""
+        self._changed()
+        kind = type_of(one.place)
+        for kept, by in (
+            (self.best, one.rank),
+            (self.smallest, one.by_size),
+            (self._of_kind[kind], one.rank),
+        ):
+            del kept[bisect_left(kept, by, key=_first)]
+        if not self._of_kind[kind]:
+            del self._of_kind[kind]
+
+    def _changed(self) -> None:
+        self.known.clear()
+        self._most_ill.clear()
+
+    def larger_than(self, nodes: int) -> Iterator[Seen]:
+        """The places with more nodes, the smallest first."""
+        first = bisect_right(self.smallest, nodes, key=lambda entry: entry[1].of)
+        return (one for _, one in islice(self.smallest, first, None))
+
+    def most_ill(self, one: Seen) -> int:
+        """The most ill nodes that one place of its kind has."""
+        kind = type_of(one.place)
+        if kind not in self._most_ill:
+            self._most_ill[kind] = max(
+                (len(other.ill) for _, other in self._of_kind.get(kind, ())), default=0
+            )
+        return self._most_ill[kind]
 
     def beside(self, one: Seen) -> Iterator[Seen]:
         """The other places of its kind."""
-        return (other for other in self.of_kind.get(type_of(one.place), ()) if other.place != one.place)
+        here = self._of_kind.get(type_of(one.place), ())
+        return (other for _, other in here if other.place != one.place)
 
 
-def _same_fault(present: Seen, reached: _Reached) -> Seen:
+def _first(entry: tuple[tuple[int, int, str], Seen]) -> tuple[int, int, str]:
+    return entry[0]
+
+
+def _same_fault(present: Seen, reached: Ranked) -> Seen:
     """The best of the places that hold nearly the same ill nodes, or all but scattered ones."""
+    found = reached.known.get(present.place)
+    if found is None:
+        found = reached.known[present.place] = _least_cost(present, reached)
+    return found
+
+
+def _least_cost(present: Seen, reached: Ranked) -> Seen:
     while True:
         own = present.rank
-        for rank, one in reached.ranked:
+        for rank, one in reached.best:
             if rank >= own:
                 return present
             if _yields(present, one, reached):
@@ -99,12 +168,16 @@ def _same_fault(present: Seen, reached: _Reached) -> Seen:
             return present
 
 
-def _wider(present: Seen, reached: _Reached) -> Seen | None:
+def _wider(present: Seen, reached: Ranked) -> Seen | None:
     """The smallest place that holds nearly all ill nodes of this one, and of which they are only a part."""
     count = len(present.ill)
-    larger = [one for _, one in reached.ranked if len(one.ill) > count and one.place != present.place]
-    for one in sorted(larger, key=lambda one: (one.of, one.order, one.place)):
-        if outside(present, one) <= few(len(present.ill)) and _same_fault(one, reached) is one:
+    for one in reached.larger_than(count):
+        if (
+            len(one.ill) > count
+            and one.place != present.place
+            and outside(present, one) <= few(count)
+            and _same_fault(one, reached) is one
+        ):
             return one
     return None
 
@@ -118,25 +191,37 @@ def outside(inner: Seen, outer: Seen) -> int:
     """How many ill nodes of one place are not in the other."""
     if len(inner.ill) > 4 * len(outer.ill):  # most of them, whichever they are
         return len(inner.ill) - len(outer.ill)
-    return sum(1 for node in inner.ill if node not in outer.ill)
+    return len(inner.ill) - sum(map(outer.ill.__contains__, inner.ill))
 
 
-def _yields(wide: Seen, to: Seen, reached: _Reached) -> bool:
+def _yields(wide: Seen, to: Seen, reached: Ranked) -> bool:
     """Whether the other place holds so many of the ill nodes that the rest are strays, or fell ill at another time elsewhere."""
     count = len(wide.ill)
     if 2 * MAX_APART * len(to.ill) < count:
         return False
-    rest = outside(wide, to)
-    if rest <= few(count):
+    strays, scattered = few(count), STRAYS_SHARE * count
+    least = count - len(to.ill)  # so many are outside at least: who they are is asked only where that decides
+    if least > scattered and least - (MAX_APART - 1) * reached.most_ill(to) > strays:
+        return False
+    if least <= strays and outside(wide, to) <= strays:
         return True
-    others = [one for one in reached.beside(to) if one.place != wide.place and _mostly_in(one, wide)]
+    ill_there = (one for one in reached.beside(to) if one.place != wide.place and _mostly_in(one, wide))
+    others = list(islice(ill_there, MAX_APART))  # with so many it is no matter which, and how many more
     if others and len(others) < MAX_APART and all(_at_another_time(one, to) for one in others):
-        return rest - sum(len(one.ill) for one in others) <= few(count)
-    return not others and rest <= STRAYS_SHARE * count and rest < wide.needed()
+        return outside(wide, to) - sum(len(one.ill) for one in others) <= strays
+    return (
+        not others
+        and least <= scattered
+        and (rest := outside(wide, to)) <= scattered
+        and rest < wide.needed()
+    )
 
 
 def _mostly_in(one: Seen, wide: Seen) -> bool:
-    return 2 * sum(1 for node in one.ill if node in wide.ill) >= len(one.ill)
+    count = len(one.ill)
+    if count > 2 * len(wide.ill) or wide.ill.keys().isdisjoint(one.ill):
+        return not count
+    return 2 * sum(map(wide.ill.__contains__, one.ill)) >= count
 
 
 def _at_another_time(one: Seen, other: Seen) -> bool:
@@ -220,7 +305,7 @@ def seen_in(
 
 def _inside(one: Seen, total: Seen) -> int:
     few_, many = sorted((one.ill, total.ill), key=len)
-    return sum(1 for node in few_ if node in many)
+    return sum(map(many.__contains__, few_))
 
 
 def _share(one: Seen) -> str:

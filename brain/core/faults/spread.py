@@ -121,6 +121,7 @@ def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     if count < _least(ctx, symptom, wide) / 2:
         return False
     wide.cause_at = first
+    ctx.index.recount(wide)
     _show(ctx, symptom, wide, lambda node: not stood_before(wide, node))
     return True
 
@@ -157,6 +158,7 @@ def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> N
     """Counts a node out; remembers for `within_s` when it began there."""
     key = ids.key(wide.name, wide.scope)
     began = wide.members.pop(node)
+    ctx.index.recount(wide)
     _show(ctx, symptom, wide, lambda shown: shown != node)
     if ctx.now < began + symptom.within_s:
         ctx.state.recovered.setdefault(key, {})[node] = began
@@ -217,6 +219,7 @@ def forget_node(ctx: Context, node: str) -> list[str]:
     counted = [key for key, wide in ctx.state.symptoms.items() if node in wide.members]
     for key in counted:
         del ctx.state.symptoms[key].members[node]
+        ctx.index.recount(ctx.state.symptoms[key])
     return counted
 
 
@@ -254,6 +257,7 @@ def joins(ctx: Context, wide: SymptomState, node: str, began: float) -> None:
     """Counts a node in. A spread does not grow with a node that was counted before: one that flaps keeps none alive."""
     before = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).pop(node, began)
     wide.members[node] = wide.members.get(node, before if wide.active else began)
+    ctx.index.recount(wide)
 
 
 def forget_old(ctx: Context, key: str) -> None:

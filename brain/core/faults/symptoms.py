@@ -292,6 +292,7 @@ def new_places(ctx: Context) -> Iterator[SymptomState]:
         for node in list(wide.members):
             if not spread.shows(ctx, spec.of, node, spec, wide.scope):
                 del wide.members[node]
+                ctx.index.recount(wide)
         if not wide.active and spread.reached(ctx, spec, wide):
             spread.date(ctx, spec, wide)
             yield from start(ctx, key, wide)

@@ -6,15 +6,14 @@ a shared cause, too: while a large share of the cell shows it, no node is touche
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import places, releases, spread
+from brain.core.faults import places, reached, releases, spread
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.shared import GENERATED, ORDER, SMALL
+from brain.core.pack.shared import SMALL
 from brain.core.pack.spec import Rule, Symptom
-from brain.core.pack.topology import CELL
+from brain.core.pack.topology import CELL, node_of
 from brain.core.state import Incident, IncidentState, SymptomState
 
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
@@ -57,7 +56,7 @@ def explainer(ctx: Context, rule: Rule, scope: str) -> str:
     spec, wide = found
     if match := _part_of(ctx, spec, wide):
         return match
-    place = places.explaining(scope, _reached(ctx, spec, wide))
+    place = _explaining(ctx, spec, wide)
     return _match_at(ctx, spec.of, place) if place != scope else _no_worse(ctx, spec, wide)
 
 
@@ -111,10 +110,15 @@ def reaches(ctx: Context, incident: Incident, scope: str) -> bool:
     """Whether a fault at the scope may be explained by the incident: it is within its place, or where it stands for another."""
     if releases.serves(ctx, incident.scope, scope):
         return True
-    serves = ctx.compiled.topology.serves
-    return bool(incident.stands_for) and any(
-        serves(ids.split(match)[1], scope) for match in incident.stands_for
-    )
+    if not incident.stands_for:
+        return False
+    topology = ctx.compiled.topology
+    stood_at = ctx.index.stood_at.get(incident.id)
+    if stood_at is None:  # it is over
+        stood_at = {ids.split(match)[1]: 1 for match in incident.stands_for}
+    node = node_of(scope)
+    around = (*(topology.above(node) if node else (CELL,)), scope)
+    return any(place in stood_at and topology.serves(place, scope) for place in around)
 
 
 def explained(ctx: Context, incident: Incident) -> Iterator[Incident]:
@@ -148,7 +152,9 @@ def still_explained(ctx: Context, rule: Rule, scope: str, by: Incident) -> bool:
     if found is None or there is None or found[0].of != there[0].of:
         return False
     inner, outer = found[1].members, there[1].members
-    return len(inner) < len(outer) and sum(1 for node in inner if node not in outer) <= places.few(len(inner))
+    return len(inner) < len(outer) and (
+        len(inner) - sum(map(outer.__contains__, inner)) <= places.few(len(inner))
+    )
 
 
 def standing(ctx: Context, rule: Rule, scope: str) -> Incident | None:
@@ -177,7 +183,7 @@ def stand_for(ctx: Context, incident: Incident, rule: str, scope: str, inhibits:
     new = new and match not in incident.stands_for and _strays(ctx, incident, rule, scope)
     if new:
         incident.stands_for.append(match)
-        ctx.index.stood_for[match] = incident.id
+        ctx.index.add_stood_for(incident, match)
     if more:
         incident.inhibits += more
         ctx.index.add_incident(incident)
@@ -197,6 +203,7 @@ def stands_no_more(ctx: Context, match: str) -> Incident | None:
     incident = ctx.state.incidents.get(ctx.index.stood_for.pop(match, ""))
     if incident is not None and match in incident.stands_for:
         incident.stands_for.remove(match)
+        ctx.index.remove_stood_for(incident, match)
         ctx.show(incident)
     return incident
 
@@ -217,7 +224,7 @@ def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
             continue
         there = counted(ctx, ctx.compiled.rules[ids.name_of(match)], scope)
         much = there is not None and len(there[1].members) >= 2 * len(here)
-        if there is not None and much and all(node in there[1].members for node in here):
+        if there is not None and much and here.keys() <= there[1].members.keys():
             return match
     return ""
 
@@ -257,16 +264,28 @@ def _match_at(ctx: Context, of: str, place: str) -> str:
     return ""
 
 
+def _explaining(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
+    """The place that explains the one where a symptom is spread; itself, when none does."""
+    kept = reached.kept(ctx, spec.of)
+    if _is_wide(kept, wide):
+        return places.best(kept.seen[wide.scope], kept.ranked)
+    return places.explaining(wide.scope, _beside(ctx, kept, wide))
+
+
 def _reached(ctx: Context, spec: Symptom, wide: SymptomState) -> dict[str, places.Seen]:
     """The places where the symptom is spread, this one among them, that share nodes with it."""
-    active = ctx.index.spread_at
-    counting = [(other, active.get(other.name, {})) for other in ctx.compiled.spreads.get(spec.of, ())]
-    if sum(len(here) for _, here in counting) <= len(wide.members):
-        states = [(other, state) for other, here in counting for state in here.values()]
-    else:
-        scopes = {wide.scope: None} | _around(ctx, wide)
-        states = [(other, here[scope]) for other, here in counting for scope in scopes if scope in here]
-    return {state.scope: _seen(ctx, other, state) for other, state in states}
+    kept = reached.kept(ctx, spec.of)
+    return dict(kept.seen) if _is_wide(kept, wide) else _beside(ctx, kept, wide)
+
+
+def _is_wide(kept: reached.Spreads, wide: SymptomState) -> bool:
+    """Whether it has so many nodes that all places are looked at, and not only those of its nodes."""
+    return len(kept.seen) <= len(wide.members)
+
+
+def _beside(ctx: Context, kept: reached.Spreads, wide: SymptomState) -> dict[str, places.Seen]:
+    scopes = {wide.scope: None} | _around(ctx, wide)
+    return {scope: kept.seen[scope] for scope in scopes if scope in kept.seen}
 
 
 def _not_reached(ctx: Context, spec: Symptom, wide: SymptomState) -> Iterator[places.Seen]:
@@ -281,36 +300,7 @@ def _not_reached(ctx: Context, spec: Symptom, wide: SymptomState) -> Iterator[pl
         for scope in scopes:
             state = ctx.state.symptoms.get(ids.key(other.name, scope))
             if state is not None and not state.active and len(state.members) > 1:
-                yield _seen(ctx, other, state)
-
-
-def _seen(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
-    """The place as the judgement sees it. One on which nothing has changed since is not seen anew: a storm asks for hundreds."""
-    ill, known = wide.members, len(ctx.state.nodes)
-    mark = (len(ill), wide.cause_at, known)
-    key = ids.key(wide.name, wide.scope)
-    last = ctx.index.seen.get(key)
-    if last is not None and last[0] == mark and wide.active:
-        before: places.Seen = last[1]
-        if before.ill is ill:
-            return before
-    recent = ill
-    if wide.cause_at and next(iter(ill.values()), wide.cause_at) < wide.cause_at:
-        recent = {node: at for node, at in ill.items() if not spread.stood_before(wide, node)}
-        recent = recent or ill  # what stood before the shared cause began says nothing of where it is
-    size = ctx.compiled.topology.size(wide.scope, known)
-    found = places.Seen(
-        place=wide.scope,
-        ill=recent,
-        of=max(size, len(recent)),
-        needed=partial(spread.needed, ctx, spec, wide),
-        reached=wide.active,
-        # a rule that people wrote knows more of what nothing else tells apart
-        order=ORDER.get(spec.scope, -1) + (len(ORDER) if spec.name.startswith(GENERATED) else 0),
-    )
-    if wide.active and recent is ill:
-        ctx.index.seen[key] = mark, found
-    return found
+                yield reached.look(ctx, other, state)
 
 
 def _unplaced(ctx: Context, wide: SymptomState) -> int:

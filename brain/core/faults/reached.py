@@ -1,0 +1,84 @@
+"""The places where one symptom is spread now, kept in order while nodes come and go. Derived, never saved. Pure.
+
+In a storm the judgement of places (places.py) is asked about hundreds of places for each node, and each node changes only those
+in which it stands: so what was seen of the others is kept, sorted as the judgement wants it.
+"""
+
+from functools import partial
+
+from brain.core.context import Context
+from brain.core.faults import places, spread
+from brain.core.pack.shared import GENERATED, ORDER
+from brain.core.pack.spec import Symptom
+from brain.core.pack.topology import CELL, type_of
+from brain.core.state import SymptomState
+
+
+def kept(ctx: Context, of: str) -> "Spreads":
+    """What is seen of all places where a symptom is spread, up to date."""
+    known: Spreads | None = ctx.index.spreads.get(of)
+    if known is None:
+        known = ctx.index.spreads[of] = Spreads(ctx, of)
+    known.renew(ctx)
+    return known
+
+
+class Spreads:
+    """All places where one symptom is spread."""
+
+    def __init__(self, ctx: Context, of: str) -> None:
+        self._counting = ctx.compiled.spreads.get(of, ())
+        self._ctx = ctx  # what it is asked for later, pack and state, is the same as long as the index lives
+        self._nodes = -1  # number of nodes heard of when all was last seen
+        self.seen: dict[str, places.Seen] = {}  # scope -> what is seen of it
+        self.ranked = places.Ranked(())
+        for symptom in self._counting:
+            here = ctx.index.spread_at.get(symptom.name, {})
+            ctx.index.recounted[symptom.name] = dict.fromkeys(here)
+
+    def renew(self, ctx: Context) -> None:
+        """Sees anew where nodes came or went since it was asked last."""
+        changed: dict[str, None] = {}
+        for symptom in self._counting:
+            if scopes := ctx.index.recounted[symptom.name]:
+                changed |= scopes
+                scopes.clear()
+        nodes = len(ctx.state.nodes)
+        if nodes != self._nodes:  # some scopes are as large as the cell
+            self._nodes, size = nodes, ctx.compiled.topology.size
+            changed |= {
+                scope: None
+                for scope in self.seen
+                if type_of(scope) in (CELL, "fabric") or size(scope, 0) != size(scope, nodes)
+            }
+        for scope in changed:
+            self._renew(ctx, scope)
+
+    def _renew(self, ctx: Context, scope: str) -> None:
+        before = self.seen.pop(scope, None)
+        if before is not None:
+            self.ranked.remove(before)
+        for symptom in reversed(self._counting):
+            wide = ctx.index.spread_at.get(symptom.name, {}).get(scope)
+            if wide is not None:
+                self.seen[scope] = now = look(self._ctx, symptom, wide)
+                self.ranked.add(now)
+                return
+
+
+def look(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
+    """The place as the judgement sees it."""
+    ill = recent = wide.members
+    if wide.cause_at and next(iter(ill.values()), wide.cause_at) < wide.cause_at:
+        recent = {node: at for node, at in ill.items() if not spread.stood_before(wide, node)}
+        recent = recent or ill  # what stood before the shared cause began says nothing of where it is
+    size = ctx.compiled.topology.size(wide.scope, len(ctx.state.nodes))
+    return places.Seen(
+        place=wide.scope,
+        ill=recent,
+        of=max(size, len(recent)),
+        needed=partial(spread.needed, ctx, spec, wide),
+        reached=wide.active,
+        # a rule that people wrote knows more of what nothing else tells apart
+        order=ORDER.get(spec.scope, -1) + (len(ORDER) if spec.name.startswith(GENERATED) else 0),
+    )
