@@ -11,7 +11,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import places, reached, releases, spread
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.shared import SMALL
+from brain.core.pack.shared import GENERATED, SMALL
 from brain.core.pack.spec import Rule, Symptom
 from brain.core.pack.topology import CELL, node_of
 from brain.core.state import Incident, IncidentState, SymptomState
