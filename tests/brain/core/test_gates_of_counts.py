@@ -124,6 +124,21 @@ def test_tries(givens: list[Given], answer: Verdict | None) -> None:
     assert Cell(*givens).asks(limits.tries) == answer
 
 
+def test_tries_on_a_part_and_on_its_node_count_together() -> None:
+    """The fault was first known of a GPU, and then of its whole node: one remedy each is two here."""
+    cell = Cell(tried(1200), tried(600, key="reset-gpu@gpu-lost@node/n1"))
+    assert cell.asks(limits.tries) == enough(2)
+
+
+def test_a_try_is_remembered_where_the_gate_looks_for_it() -> None:
+    """By runbook, cause and scope."""
+    cell = Cell()
+    key = limits.tries_key(cell.run, cell.incident)
+    assert key == f"reset-gpu@gpu-lost@{cell.run.scope}"
+    cell.state.tries[key] = [NOW - 1200, NOW - 600]
+    assert cell.asks(limits.tries) == enough(2)
+
+
 @table(
     ("it has not tripped", [], None),
     ("it has", [site(breaker_runs=9), tripped()], wait("breaker", "9 nodes disrupted within 60 minutes: say `reset`", 300)),
