@@ -18,9 +18,7 @@ from brain.core.paging import escalation
 from brain.core.people import do
 from brain.core.state import Incident, IncidentState, Run, RunState, SymptomState
 
-RECHECK_S = (
-    5.0  # how often an incident that one of our runs may have caused checks whether that run has ended
-)
+RECHECK_S = 5.0  # how often an incident that a run of ours may have caused checks whether that has ended
 
 
 def propagate(ctx: Context) -> None:
@@ -79,7 +77,8 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
         incident.waits = why
         ctx.show(incident)
         ctx.note("incident.waits", why, incident=incident.id, scope=incident.scope)
-    ctx.set_timer(f"incident:{incident.id}", ctx.now + RECHECK_S)
+    waited_s = ctx.now - incident.hold_off_until  # each check is a message on the log
+    ctx.set_timer(f"incident:{incident.id}", ctx.now + max(RECHECK_S, min(60.0, waited_s / 60)))
 
 
 def _remedy(ctx: Context, incident: Incident) -> None:

@@ -530,6 +530,16 @@ class Disruption:
     jobs: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bout:
+    """A day on which a node needed a remedy."""
+
+    # when the first of them began to disturb it
+    at: float
+    # for what
+    cause: str
+
+
 @dataclass(slots=True, kw_only=True)
 class Aftermath:
     """What became of a node after a runbook's last disruptive step there that was to heal it."""
@@ -649,6 +659,8 @@ class State:
     recurred: dict[str, list[float]] = field(default_factory=dict)
     # node -> when remedies disrupted it lately; bounded
     remedied: dict[str, list[float]] = field(default_factory=dict)
+    # node -> the days on which it needed a remedy, the oldest first; for 28 days; bounded
+    bouts: dict[str, list[Bout]] = field(default_factory=dict)
     # runbook -> node -> what became of it lately; bounded
     aftermath: dict[str, dict[str, Aftermath]] = field(default_factory=dict)
     # node that nobody may speak for -> when it was revoked, by the clock of the brain's machine where that was said; bounded

@@ -11,11 +11,11 @@ from random import Random
 
 from brain.core.context import Context
 from brain.core.effects import Note
-from brain.core.faults import releases, suspects
+from brain.core.faults import lemons, releases, suspects
 from brain.core.index import Index
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import Compiled
-from brain.core.state import State, SymptomState
+from brain.core.state import Node, State, SymptomState
 
 DAY = 86400.0
 DAYS = 30
@@ -40,6 +40,9 @@ class Month:
     rate: float = 6.5
     # a driver on which every fifth node has an XID within days of its roll-out; empty: none
     bad: str = ""
+    # of lemons_of: whether all nodes have the same hazard, and how long it plays
+    alike: bool = False
+    days: int = DAYS
 
 
 def false_alarms(compiled: Compiled, month: Month) -> list[str]:
@@ -89,6 +92,25 @@ def false_alarms(compiled: Compiled, month: Month) -> list[str]:
             releases.moved(ctx(at), name, before, values)
     timers(DAYS * DAY)
     return said
+
+
+def lemons_of(compiled: Compiled, month: Month) -> list[tuple[str, float]]:
+    """The nodes that are called lemons, each with how many times the mean hazard it has. Each fault needs one remedy."""
+    random = Random(month.seed)
+    state = State(now=0.0, nodes={name: Node(name=name) for name in map("n{}".format, range(month.nodes))})
+    names = list(state.nodes)
+    index = Index(state)
+    weights = [1.0 if month.alike else random.paretovariate(1.1) for _ in names]
+    mean = sum(weights) / len(weights)
+    count = sum(random.random() < 0.5 for _ in range(int(2 * month.rate / 1000 * month.nodes * month.days)))
+    times = sorted(random.uniform(0, month.days * DAY) for _ in range(count))
+    found: dict[str, float] = {}
+    for at, node in zip(times, random.choices(names, weights, k=count), strict=True):
+        state.now = at
+        made = Context(state, compiled, index, ACTIONS, f"i{at}", observe_all=False)
+        if lemons.remedied(made, node, "gpu-lost"):
+            found.setdefault(node, weights[names.index(node)] / mean)
+    return list(found.items())
 
 
 def _versions(random: Random, number: int, nodes: int) -> dict[str, str]:

@@ -9,6 +9,7 @@ from agent.contract.actions.spec import Disrupts
 from agent.contract.counted import counted
 from brain.core import ids
 from brain.core.context import Context
+from brain.core.faults import lemons
 from brain.core.healing import approvals, plans, unanswered
 from brain.core.healing.verdicts import Case, Decision, Verdict
 from brain.core.pack.topology import CELL, type_of
@@ -247,10 +248,11 @@ def claim(ctx: Context, run: Run) -> None:
         return  # an inspection is no remedy, and every node gets one
     run.counted = True
     settings, state = ctx.compiled.settings, ctx.state
+    incident = state.incidents[run.incident]
     if run.node and not run.requested_by and _heals(ctx, run):
         times = [at for at in state.remedied.get(run.node, ()) if at > ctx.now - 30 * DAY_S]
         state.remedied[run.node] = [*times, ctx.now][-settings.remedies_per_month :]
-    incident = state.incidents[run.incident]
+        ctx.changed.extend(lemons.remedied(ctx, run.node, incident.cause))
     disruption = Disruption(
         at=ctx.now, node=run.node or run.scope, cause=incident.cause, jobs=tuple(run.jobs)
     )

@@ -17,6 +17,7 @@ MAX_WHY = 140  # characters of a step's reason
 EVIDENCE = ("evidence.collect", "bmc.evidence")
 # Outcomes after which a step was certainly not done.
 NOT_BEGUN = (Outcome.REFUSED, Outcome.UNREACHABLE, "withdrawn")
+LEMON = "lemon-node"  # of this cause nobody knows a part to replace yet
 SWITCHES_OFF = ("node.isolate", "bmc.power_off")
 
 
@@ -121,7 +122,8 @@ def _distrust(ctx: Context, run: Run) -> str:
 def _repair(ctx: Context, run: Run) -> str:
     """What is left to do: there is a part to replace only where the fault says so."""
     back = f"`gpuward return {_node(ctx, run)}` gives it back"
-    if _stands_in_for(ctx, run) is None:
+    lemon = ctx.state.incidents[run.incident].cause == LEMON
+    if _stands_in_for(ctx, run) is None and not lemon:
         return f"Open a ticket for the part; after its replacement {back}."
     return f"Find out why {_node(ctx, run)} needs one remedy after the other; when it is well, {back}."
 

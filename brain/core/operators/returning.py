@@ -7,7 +7,7 @@ again first (`agent.look`), and what it reports then stands.
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import spread, symptoms
+from brain.core.faults import lemons, spread, symptoms
 from brain.core.pack import vocabulary
 from brain.core.people import do
 from brain.core.state import Incident, IncidentState, SymptomState
@@ -21,6 +21,7 @@ def healthy(ctx: Context, node: str, who: str, since: float) -> list[Incident]:
     Returns the incidents of the node that have nothing left that could end, and waited for a person.
     """
     says = f"{do(who, 'says')} that the node is healthy"
+    lemons.forget_node(ctx, node)
     ended = [one for one in ctx.index.active.get(node, {}).values() if not _lasts(ctx, node, one, since)]
     keys = [ids.key(one.name, one.scope) for one in ended]
     for symptom in ended:

@@ -19,6 +19,7 @@ UFM_SM_CHANGED = "ufm.sm_changed"
 UFM_SWITCH_DOWN = "ufm.switch_down"
 ALERT_FIRING = "alert.firing"
 FLEET_RELEASE = "fleet.release"
+NODE_LEMON = "node.lemon"
 
 _EVENT = (
     Field(name="event", type="text", summary="UFM's number of the event's type"),
@@ -214,6 +215,25 @@ KINDS: dict[str, Kind] = {
                 "text": "2 % is left on /scratch",
             },
             no_rule="what a site's alerts mean is the site's to say: docs/examples/rules/alertmanager.yaml",
+        ),
+        Kind(
+            name=NODE_LEMON,
+            component="node",
+            severity=Severity.ERROR,
+            source="brain",
+            summary="A node needed so many remedies on different days of the last 28 that it is hardly chance.",
+            fields=(
+                Field(name="remedies", type="int", summary="days on which it needed one"),
+                Field(name="causes", type="text", summary="for what, as in 3 × gpu-lost, nic-broken"),
+                Field(name="others_ill", type="int", summary="other nodes that needed any"),
+                Field(name="others", type="int", summary="other nodes"),
+            ),
+            example={
+                "remedies": 5,
+                "causes": "3 × gpu-lost, nic-broken, gpu-fatal-xid",
+                "others_ill": 4,
+                "others": 127,
+            },
         ),
         Kind(
             name=FLEET_RELEASE,
