@@ -6,7 +6,7 @@ with nearly the same ill nodes the one of lower cost is the cause; a place whose
 stand, and are only a part of what is ill there, is explained by that one (decision 53).
 """
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -84,67 +84,58 @@ class Ranked:
     """The places that are reached, the better explanations first, by kind, and by size: in a storm there are hundreds."""
 
     def __init__(self, found: Iterable[Seen]) -> None:
-        self.best: list[tuple[tuple[int, int, str], Seen]] = []
-        self.smallest: list[tuple[tuple[int, int, str], Seen]] = []
-        # kind -> its places, the better explanations first
-        self._of_kind: dict[str, list[tuple[tuple[int, int, str], Seen]]] = {}
         # place -> the best one with nearly the same nodes, of those that were asked about since something has changed
         self.known: dict[str, Seen] = {}
-        for one in found:
-            self.best.append((one.rank, one))
-            self.smallest.append((one.by_size, one))
-        self.best.sort(key=_first)
-        self.smallest.sort(key=_first)
-        for entry in self.best:
-            self._of_kind.setdefault(type_of(entry[1].place), []).append(entry)
-        self._most_ill: dict[str, int] = {}  # kind -> most ill nodes of one place, where that was asked
+        self._most_ill: dict[str, int] = {}  # kind -> most ill nodes of one place, as above
+        self._seen = {one.place: one for one in found}
+        self._ranks = sorted(one.rank for one in self._seen.values())
+        self._sizes = sorted(one.by_size for one in self._seen.values())
+        self._of_kind: dict[str, list[tuple[int, int, str]]] = {}  # kind -> ranks of its places
+        for rank in self._ranks:
+            self._of_kind.setdefault(type_of(rank[2]), []).append(rank)
 
     def add(self, one: Seen) -> None:
         """A place is reached, or was removed and is seen anew."""
         self._changed()
-        insort(self.best, (one.rank, one), key=_first)
-        insort(self.smallest, (one.by_size, one), key=_first)
-        insort(self._of_kind.setdefault(type_of(one.place), []), (one.rank, one), key=_first)
+        self._seen[one.place] = one
+        insort(self._ranks, one.rank)
+        insort(self._sizes, one.by_size)
+        insort(self._of_kind.setdefault(type_of(one.place), []), one.rank)
 
     def remove(self, one: Seen) -> None:
         """A place is not reached any more, or is about to be seen anew."""
         self._changed()
-        kind = type_of(one.place)
-        for kept, by in (
-            (self.best, one.rank),
-            (self.smallest, one.by_size),
-            (self._of_kind[kind], one.rank),
-        ):
-            del kept[bisect_left(kept, by, key=_first)]
-        if not self._of_kind[kind]:
-            del self._of_kind[kind]
+        del self._seen[one.place]
+        here = self._of_kind[type_of(one.place)]
+        del self._ranks[bisect_left(self._ranks, one.rank)]
+        del self._sizes[bisect_left(self._sizes, one.by_size)]
+        del here[bisect_left(here, one.rank)]
 
     def _changed(self) -> None:
         self.known.clear()
         self._most_ill.clear()
 
+    def better_than(self, one: Seen) -> Iterator[Seen]:
+        """The better explanations, the best first."""
+        return (self._seen[rank[2]] for rank in islice(self._ranks, bisect_left(self._ranks, one.rank)))
+
     def larger_than(self, nodes: int) -> Iterator[Seen]:
         """The places with more nodes, the smallest first."""
-        first = bisect_right(self.smallest, nodes, key=lambda entry: entry[1].of)
-        return (one for _, one in islice(self.smallest, first, None))
+        first = bisect_left(self._sizes, (nodes + 1,))
+        return (self._seen[size[2]] for size in islice(self._sizes, first, None))
+
+    def beside(self, one: Seen) -> Iterator[Seen]:
+        """The other places of its kind, the better explanations first."""
+        here = self._of_kind.get(type_of(one.place), ())
+        return (self._seen[rank[2]] for rank in here if rank[2] != one.place)
 
     def most_ill(self, one: Seen) -> int:
         """The most ill nodes that one place of its kind has."""
         kind = type_of(one.place)
         if kind not in self._most_ill:
-            self._most_ill[kind] = max(
-                (len(other.ill) for _, other in self._of_kind.get(kind, ())), default=0
-            )
+            here = self._of_kind.get(kind, ())
+            self._most_ill[kind] = max((len(self._seen[rank[2]].ill) for rank in here), default=0)
         return self._most_ill[kind]
-
-    def beside(self, one: Seen) -> Iterator[Seen]:
-        """The other places of its kind."""
-        here = self._of_kind.get(type_of(one.place), ())
-        return (other for _, other in here if other.place != one.place)
-
-
-def _first(entry: tuple[tuple[int, int, str], Seen]) -> tuple[int, int, str]:
-    return entry[0]
 
 
 def _same_fault(present: Seen, reached: Ranked) -> Seen:
@@ -156,16 +147,11 @@ def _same_fault(present: Seen, reached: Ranked) -> Seen:
 
 
 def _least_cost(present: Seen, reached: Ranked) -> Seen:
-    while True:
-        own = present.rank
-        for rank, one in reached.best:
-            if rank >= own:
-                return present
-            if _yields(present, one, reached):
-                present = one
-                break
-        else:
-            return present
+    while (
+        better := next((one for one in reached.better_than(present) if _yields(present, one, reached)), None)
+    ) is not None:
+        present = better
+    return present
 
 
 def _wider(present: Seen, reached: Ranked) -> Seen | None:

@@ -28,6 +28,10 @@ class Spreads:
 
     def __init__(self, ctx: Context, of: str) -> None:
         self._counting = ctx.compiled.spreads.get(of, ())
+        # kind of place -> what counts the nodes there; of several, the last one speaks for a place
+        self._of_kind: dict[str, list[Symptom]] = {}
+        for symptom in reversed(self._counting):
+            self._of_kind.setdefault(symptom.scope, []).append(symptom)
         self._ctx = ctx  # what it is asked for later, pack and state, is the same as long as the index lives
         self._nodes = -1  # number of nodes heard of when all was last seen
         self.seen: dict[str, places.Seen] = {}  # scope -> what is seen of it
@@ -58,7 +62,7 @@ class Spreads:
         before = self.seen.pop(scope, None)
         if before is not None:
             self.ranked.remove(before)
-        for symptom in reversed(self._counting):
+        for symptom in self._of_kind.get(type_of(scope), ()):
             wide = ctx.index.spread_at.get(symptom.name, {}).get(scope)
             if wide is not None:
                 self.seen[scope] = now = look(self._ctx, symptom, wide)

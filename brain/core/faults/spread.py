@@ -255,7 +255,9 @@ def _forget_treated(ctx: Context, over: Callable[[str, SetAside], bool]) -> None
 
 def joins(ctx: Context, wide: SymptomState, node: str, began: float) -> None:
     """Counts a node in. A spread does not grow with a node that was counted before: one that flaps keeps none alive."""
-    before = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).pop(node, began)
+    before = began
+    if ctx.state.recovered:  # asked for each place of a node
+        before = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).pop(node, began)
     wide.members[node] = wide.members.get(node, before if wide.active else began)
     ctx.index.recount(wide)
 
@@ -293,6 +295,8 @@ def _enough_show_it(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
 
 def _treated(ctx: Context, wide: SymptomState) -> dict[str, None]:
     """The nodes that would show it without our remedies."""
+    if not ctx.state.treated:
+        return {}
     treated = ctx.state.treated.get(ids.key(wide.name, wide.scope), {})
     nodes = [node_of(ids.split(key)[1]) for key, aside in treated.items() if ctx.now < aside.until]
     return dict.fromkeys(node for node in nodes if node not in wide.members)

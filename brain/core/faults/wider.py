@@ -6,6 +6,7 @@ a shared cause, too: while a large share of the cell shows it, no node is touche
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from brain.core import ids
 from brain.core.context import Context
@@ -177,7 +178,8 @@ def stand_for(ctx: Context, incident: Incident, rule: str, scope: str, inhibits:
     """The incident explains a match of its family, and so what that inhibits, on all nodes there. Whether that is new."""
     if not related(ctx, incident.rule, rule):
         return False
-    more = [cause for cause in inhibits if cause not in incident.inhibits]
+    known = dict.fromkeys(incident.inhibits)
+    more = [cause for cause in inhibits if cause not in known]
     match = ids.key(rule, scope)
     new = incident.scope != CELL and match != ids.key(incident.rule, incident.scope)
     new = new and match not in incident.stands_for and _strays(ctx, incident, rule, scope)
@@ -248,11 +250,7 @@ def unexplained(ctx: Context, rule: str) -> Iterator[tuple[str, str]]:
 
 def _around(ctx: Context, wide: SymptomState) -> dict[str, None]:
     """The places of its nodes, each once."""
-    scopes: dict[str, None] = {}
-    above = ctx.compiled.topology.above
-    for node in wide.members:
-        scopes.update(dict.fromkeys(above(node)))
-    return scopes
+    return dict.fromkeys(chain.from_iterable(map(ctx.compiled.topology.above, wide.members)))
 
 
 def _match_at(ctx: Context, of: str, place: str) -> str:

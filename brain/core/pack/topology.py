@@ -67,6 +67,17 @@ def type_of(scope: str) -> str:
     return scope.partition("/")[0]
 
 
+def _by_kind(scopes: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for scope in scopes:
+        kind = type_of(scope)
+        found[kind] = (*found.get(kind, ()), scope)
+    return found
+
+
+_OF_KIND_NOWHERE = _by_kind(_ABOVE_NOWHERE[:-1])
+
+
 @lru_cache(maxsize=SCOPES_KEPT)
 def node_of(scope: str) -> str:
     """The node of a scope; empty for one wider than a node."""
@@ -111,9 +122,18 @@ class Topology:
     def __init__(self, places: Mapping[str, Place]) -> None:
         self.places = places
         self._sizes: dict[str, int] = {}
-        self._above: dict[str, tuple[str, ...]] = {}  # node with a place -> the scopes around it
-        for place in places.values():
-            for scope in _above(place)[:-1]:
+        # Node with a place -> the scopes around it, and those of each kind. Nodes that stand in the same places share them.
+        self._above: dict[str, tuple[str, ...]] = {}
+        self._of_kind: dict[str, dict[str, tuple[str, ...]]] = {}
+        same: dict[tuple[str, ...], tuple[tuple[str, ...], dict[str, tuple[str, ...]]]] = {}
+        one: dict[str, str] = {}
+        for node, place in places.items():
+            above = _above(place)
+            if above not in same:
+                above = tuple(one.setdefault(scope, scope) for scope in above)
+                same[above] = above, _by_kind(above[:-1])
+            self._above[node], self._of_kind[node] = same[above]
+            for scope in self._above[node][:-1]:
                 self._sizes[scope] = self._sizes.get(scope, 0) + 1
         there = [type_of(scope) for scope in self._sizes]
         # The kinds of places that tell nodes apart: one fabric that holds them all is the cell.
@@ -123,14 +143,7 @@ class Topology:
 
     def above(self, node: str) -> tuple[str, ...]:
         """The wider scopes that contain a node, narrowest first; the cell last."""
-        known = self._above.get(node)
-        if known is not None:
-            return known
-        place = self.places.get(node)
-        if place is None:
-            return _ABOVE_NOWHERE
-        self._above[node] = _above(place)
-        return self._above[node]
+        return self._above.get(node, _ABOVE_NOWHERE)
 
     def at(self, node: str, component: str, wanted: str) -> str:
         """The scope of type `wanted` that an event of this component belongs to; empty: there is none, or it is not known.
@@ -160,9 +173,9 @@ class Topology:
         switches of all rails; of a device on a rail, that rail's alone.
         """
         if wanted in WIDE:
-            place = self.places.get(node, _NOWHERE)
-            if wanted != "leaf" or not place.rails or not _rail(place, component):
-                return tuple(f"{wanted}/{name}" for name in place.names(wanted))
+            place = self.places.get(node, _NOWHERE) if wanted == "leaf" else _NOWHERE
+            if not place.rails or not _rail(place, component):
+                return self._of_kind.get(node, _OF_KIND_NOWHERE).get(wanted, ())
         scope = self.at(node, component, wanted)
         return (scope,) if scope else ()
 
