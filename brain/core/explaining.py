@@ -35,8 +35,8 @@ def _inhibitor(ctx: Context, rule: Rule, scope: str) -> Incident | None:
         incident
         for incident in ctx.index.inhibitors.get(cause, {}).values()
         if incident.cause != cause
-        and reach.explains(ctx, incident, cause, scope, partial(situations.began_at, ctx, rule, scope))
         and not wider.related(ctx, incident.rule, rule.name)
+        and reach.explains(ctx, incident, cause, scope, partial(situations.began_at, ctx, rule, scope))
         and not runs.remedied(ctx, incident)
     ]
     return min(around, key=lambda incident: (incident.opened_at, incident.id), default=None)

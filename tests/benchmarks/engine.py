@@ -5,6 +5,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Input, Leader, PackLoaded
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import Compiled
-from brain.core.pack.spec import Mode, ModeSetting, Pack, Settings
+from brain.core.pack.spec import Mode, ModeSetting, Pack, Place, Settings
 from tests.benchmarks.figures import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = 5
+RUNS_OF_RATIO = 3
+MAX_RATIO = 3.5  # how many times as much a storm may cost where nodes stand in ten kinds of places
 GPU = "gpu/0000:3b:00"
 # Events of a busy fleet that are no fault by themselves.
 ORDINARY: list[tuple[str, str, dict[str, Any]]] = [
@@ -148,6 +151,47 @@ def storm(rules: Pack) -> Figure:
     )
 
 
+def storm_in_places(rules: Pack) -> Figure:
+    """The same where each node stands in places of ten kinds, beside the same storm without places."""
+    times: dict[bool, list[float]] = {False: [], True: []}
+    opened = 0
+    for _ in range(RUNS_OF_RATIO):
+        for placed in times:  # side by side, so that a busy machine slows both
+            places = {f"n{number}": place_of(number) for number in range(10_000)} if placed else {}
+            engine = leading_engine(replace(rules, places=places), 10_000)
+            stream = [(event_of(number, 2, FAULTS[1]), 10 + number / 10_000) for number in range(10_000)]
+            began = time.process_time()
+            for given, at in stream:
+                engine.handle(given, at)
+            times[placed].append(time.process_time() - began)
+            opened = len(engine.state.incidents)
+            engine.close()
+    plain, placed_s = min(times[False]), min(times[True])
+    return Figure(
+        what="the same storm, each node in ten kinds of places",
+        value=f"{opened} incident, {placed_s / plain:.1f} times the storm without places",
+        beside=f"{placed_s:.2f} s beside {plain:.2f} s of processor time, the best of {RUNS_OF_RATIO}",
+        target=f"one incident, ≤ {MAX_RATIO:g} times",
+        met=opened == 1 and placed_s <= MAX_RATIO * plain,
+    )
+
+
+def place_of(number: int) -> Place:
+    """Places of ten kinds, several of which cross: an NVLink domain is not a number of racks, a file server serves all rows."""
+    return Place(
+        chassis=f"c{number // 4}",
+        nvlink=f"d{number // 18}",
+        leaf=f"l{number // 32}",
+        rack=f"r{number // 16}",
+        power=f"f{number // 64}",
+        cooling=f"k{number // 128}",
+        storage=f"s{number % 7}",
+        row=f"w{number // 256}",
+        pod=f"p{number // 512}",
+        room=f"m{number // 2500}",
+    )
+
+
 def independent_faults(rules: Pack) -> Figure:
     """750 of 10,000 nodes have a fault of their own at the same moment, of four kinds."""
     times, decided = [], 0
@@ -188,4 +232,4 @@ def memory(rules: Pack) -> Figure:
 def run() -> list[Figure]:
     """All figures of this file."""
     rules = pack()
-    return [throughput(rules), storm(rules), independent_faults(rules), memory(rules)]
+    return [throughput(rules), storm(rules), storm_in_places(rules), independent_faults(rules), memory(rules)]

@@ -91,9 +91,10 @@ def takes(ctx: Context, symptom: Symptom, wide: SymptomState) -> int:
 
 def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """So many nodes show it now; or so many began within `within_s`, and at least half as many of these show it still."""
-    if _enough_show_it(ctx, symptom, wide):
+    count = needed(ctx, symptom, wide)
+    if _enough_show_it(ctx, symptom, wide, count):
         return True
-    least = _least(ctx, symptom, wide)
+    least = min(count, symptom.enough) if symptom.enough else count
     if not symptom.within_s or len(wide.members) < least / 2:
         return False
     begun = _begun(ctx, wide)
@@ -285,12 +286,14 @@ def _arm(ctx: Context, key: str, due: float) -> None:
         ctx.set_timer(name, due)
 
 
-def _enough_show_it(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """Whether as many show it, or would without our remedies, as it takes, whenever it began on them."""
+def _enough_show_it(
+    ctx: Context, symptom: Symptom, wide: SymptomState, takes_nodes: float | None = None
+) -> bool:
+    """Whether as many show it, or would without our remedies, as it takes (`needed`), whenever it began on them."""
     if symptom.within_s and not symptom.enough and not _of_the_whole(ctx, symptom):
         return False
     count = len(wide.members) + len(_treated(ctx, wide))
-    return count >= needed(ctx, symptom, wide)
+    return count >= (needed(ctx, symptom, wide) if takes_nodes is None else takes_nodes)
 
 
 def _treated(ctx: Context, wide: SymptomState) -> dict[str, None]:

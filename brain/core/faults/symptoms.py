@@ -242,7 +242,7 @@ def _count_in(
         spread.date(ctx, symptom, wide)
         yield from start(ctx, key, wide)
     elif wide.active and joined:
-        dated = spread.date(ctx, symptom, wide)
+        dated = not wide.cause_at and spread.date(ctx, symptom, wide)
         if dated or ctx.state.dismissed or wider.judged_again(ctx, symptom, wide):
             yield wide
 

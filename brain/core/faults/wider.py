@@ -46,7 +46,8 @@ def counted(ctx: Context, rule: Rule, scope: str) -> tuple[Symptom, SymptomState
 def related(ctx: Context, rule: str, other: str) -> bool:
     """Whether both rules count the nodes with the same symptom: then the judgement decides between them."""
     families = ctx.compiled.families
-    return any(of in families.get(other, ()) for of in families.get(rule, ()))
+    theirs = families.get(other)
+    return theirs is not None and any(of in theirs for of in families.get(rule, ()))
 
 
 def explainer(ctx: Context, rule: Rule, scope: str) -> str:
