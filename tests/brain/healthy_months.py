@@ -5,13 +5,13 @@ half of them (Llama 3, Meta's RSC, a B200 fleet of 63 nodes).
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
 from brain.core.context import Context
 from brain.core.effects import Note
-from brain.core.faults import lemons, releases, suspects
+from brain.core.faults import lemons, racks, releases, suspects
 from brain.core.index import Index
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import Compiled
@@ -19,6 +19,7 @@ from brain.core.state import Node, State, SymptomState
 
 DAY = 86400.0
 DAYS = 30
+CAUSES = ("gpu-lost", "gpu-fatal-xid", "nic-broken")
 # (symptom, scope, XID): its weight among the faults.
 MIX = (
     ("gpu_off_bus", "gpu", 0, 8), ("gpu_fatal_xid", "gpu", 119, 7), ("gpu_fatal_xid", "gpu", 48, 9),
@@ -96,6 +97,17 @@ def false_alarms(compiled: Compiled, month: Month) -> list[str]:
 
 def lemons_of(compiled: Compiled, month: Month) -> list[tuple[str, float]]:
     """The nodes that are called lemons, each with how many times the mean hazard it has. Each fault needs one remedy."""
+    return _called(compiled, month, lemons.remedied)
+
+
+def racks_of(compiled: Compiled, month: Month) -> list[tuple[str, float]]:
+    """The nodes whose remedy makes a suspect of their rack, with the same. `compiled` says where nodes stand."""
+    return _called(compiled, month, racks.remedied)
+
+
+def _called(
+    compiled: Compiled, month: Month, judge: Callable[[Context, str, str], list[SymptomState]]
+) -> list[tuple[str, float]]:
     random = Random(month.seed)
     state = State(now=0.0, nodes={name: Node(name=name) for name in map("n{}".format, range(month.nodes))})
     names = list(state.nodes)
@@ -108,7 +120,9 @@ def lemons_of(compiled: Compiled, month: Month) -> list[tuple[str, float]]:
     for at, node in zip(times, random.choices(names, weights, k=count), strict=True):
         state.now = at
         made = Context(state, compiled, index, ACTIONS, f"i{at}", observe_all=False)
-        if lemons.remedied(made, node, "gpu-lost"):
+        cause = random.choices(CAUSES, (4, 4, 1))[0]
+        called = lemons.remedied(made, node, cause)
+        if called if judge is lemons.remedied else judge(made, node, cause):
             found.setdefault(node, weights[names.index(node)] / mean)
     return list(found.items())
 

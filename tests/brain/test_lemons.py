@@ -3,18 +3,25 @@
 How it is paged, kept out of service and given back by people: tests/stories/slow.yaml.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from brain.core.context import Context
-from brain.core.faults import lemons
+from brain.core.faults import lemons, racks
 from brain.core.index import Index
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.compiled import Compiled
+from brain.core.pack.spec import Place
 from brain.core.state import Bout, Node, State
 from tests.brain.core.cell import NOW
-from tests.brain.healthy_months import Month, lemons_of
-from tests.brain.test_releases import COMPILED
+from tests.brain.healthy_months import Month, lemons_of, racks_of
+from tests.brain.test_releases import COMPILED, SHIPPED
 
 DAY = 86400.0
+RACKED = Compiled(
+    replace(SHIPPED, places={f"n{number}": Place(rack=f"r{number // 16}") for number in range(1024)})
+)
 
 
 def state(nodes: int, bouts: dict[str, tuple[float, ...]]) -> State:
@@ -74,3 +81,20 @@ def test_one_bad_day_is_no_lemon_and_what_is_remembered_is_bounded() -> None:
     assert called[:3] == [(4, 0), (5, 0), (6, 0)]
     assert not any(hour for _, hour in called)
     assert len(cell.bouts["n1"]) == lemons.MAX_BOUTS
+
+
+@pytest.mark.parametrize(("rate", "alike"), [(6.5, True), (20.0, True), (6.5, False), (20.0, False)])
+def test_a_year_in_which_no_rack_is_at_fault(rate: float, *, alike: bool) -> None:
+    """Chance alone, and nodes of which few have most faults, make a suspect of no rack."""
+    months = [Month(seed=seed, nodes=1024, rate=rate, alike=alike, days=84) for seed in range(2)]
+    assert [found for month in months for found in racks_of(RACKED, month)] == []
+
+
+def test_remedies_of_one_rack_that_wait_for_each_other() -> None:
+    """Power fails for a rack, and its nodes are healed one by one over the day: one fault, not many."""
+    cell = state(256, {})
+    for number in range(16):
+        cell.now += 3600.0
+        made = Context(cell, RACKED, Index(cell), ACTIONS, f"i{number}", observe_all=False)
+        lemons.remedied(made, f"n{number}", "gpu-lost")
+        assert racks.remedied(made, f"n{number}", "gpu-lost") == []

@@ -9,7 +9,7 @@ from agent.contract.actions.spec import Disrupts
 from agent.contract.counted import counted
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import lemons
+from brain.core.faults import lemons, racks
 from brain.core.healing import approvals, plans, unanswered
 from brain.core.healing.verdicts import Case, Decision, Verdict
 from brain.core.pack.topology import CELL, type_of
@@ -253,6 +253,7 @@ def claim(ctx: Context, run: Run) -> None:
         times = [at for at in state.remedied.get(run.node, ()) if at > ctx.now - 30 * DAY_S]
         state.remedied[run.node] = [*times, ctx.now][-settings.remedies_per_month :]
         ctx.changed.extend(lemons.remedied(ctx, run.node, incident.cause))
+        ctx.changed.extend(racks.remedied(ctx, run.node, incident.cause))
     disruption = Disruption(
         at=ctx.now, node=run.node or run.scope, cause=incident.cause, jobs=tuple(run.jobs)
     )

@@ -208,6 +208,8 @@ class Example:
     expect: Expect
     # the leaf switch of all its nodes; empty: their places are not known
     leaf: str = ""
+    # their rack; empty: it is not known
+    rack: str = ""
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 

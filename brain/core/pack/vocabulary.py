@@ -20,6 +20,7 @@ UFM_SWITCH_DOWN = "ufm.switch_down"
 ALERT_FIRING = "alert.firing"
 FLEET_RELEASE = "fleet.release"
 NODE_LEMON = "node.lemon"
+FLEET_RACK = "fleet.rack"
 
 _EVENT = (
     Field(name="event", type="text", summary="UFM's number of the event's type"),
@@ -234,6 +235,26 @@ KINDS: dict[str, Kind] = {
                 "others_ill": 4,
                 "others": 127,
             },
+        ),
+        Kind(
+            name=FLEET_RACK,
+            component="node",
+            severity=Severity.ERROR,
+            source="brain",
+            summary="So many nodes of one rack needed one remedy within 28 days, and so few others, that it is hardly chance.",
+            fields=(
+                Field(name="cause", type="text", summary="for what"),
+                Field(name="nodes", type="int", summary="nodes of the rack that did, on different days"),
+                Field(name="of", type="int", summary="nodes of the rack"),
+                Field(name="others", type="int", summary="nodes elsewhere that did"),
+                Field(name="of_others", type="int", summary="nodes elsewhere"),
+                Field(
+                    name="p",
+                    type="float",
+                    summary="Fisher's exact test, one-sided: how likely that is by chance",
+                ),
+            ),
+            example={"cause": "gpu-lost", "nodes": 5, "of": 16, "others": 2, "of_others": 240, "p": 9.7e-06},
         ),
         Kind(
             name=FLEET_RELEASE,

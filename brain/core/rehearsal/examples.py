@@ -79,8 +79,10 @@ def begun(
     """(an engine before which all of the example lies, from START on; when its last fact comes, in seconds after START)."""
     engine = Engine(actions=actions, observe_all=True, compile_pack=compile_pack)
     timeline = Timeline(engine)
-    names = {node for given in example.given for node in _nodes(given)} if example.leaf else set()
-    places = {node: Place(leaf=example.leaf) for node in sorted(names)}
+    names = (
+        {node for given in example.given for node in _nodes(given)} if example.leaf or example.rack else set()
+    )
+    places = {node: Place(leaf=example.leaf, rack=example.rack) for node in sorted(names)}
     unscheduled = tuple(
         replace(runbook, every_s=0) if runbook.every_s else runbook for runbook in pack.runbooks
     )
