@@ -6,10 +6,11 @@ import pytest
 
 from agent.contract.counted import counted
 from brain.core.effects import Note, SendPage
+from brain.core.faults import racks
 from brain.core.healing import gates, limits
 from brain.core.healing.limits import SCHEDULE
 from brain.core.healing.verdicts import Verdict
-from brain.core.state import Disruption
+from brain.core.state import Bout, Disruption, SymptomState
 from tests.brain.core.cell import GPU, NOW, Cell, Given, never, table, wait
 from tests.brain.core.givens import (
     at_work,
@@ -234,3 +235,23 @@ def test_a_run_that_begins_holds_its_node_and_its_jobs(givens: list[Given], jobs
         limits.claim(ctx, cell.run)
         assert (cell.run.claimed, cell.run.jobs) == (True, jobs)
         assert ctx.index.claims == {"inc-1.r1": "n1"}
+
+
+@pytest.mark.parametrize(
+    ("who", "remembered"),
+    [("", True), ("bea", False), (SCHEDULE, False)],
+    ids=["a rule", "a person", "a schedule"],
+)
+def test_a_remedy_counts_for_its_node_and_for_its_rack(
+    monkeypatch: pytest.MonkeyPatch, who: str, remembered: bool
+) -> None:
+    """Lemons are judged of the remedies that faults called for; what they make of it is judged with the run."""
+    rack = SymptomState(name="rack_suspected", scope="rack/r1", active=True)
+    monkeypatch.setattr(
+        racks, "remedied", lambda _, node, cause: [rack] if (node, cause) == ("n1", "gpu-lost") else []
+    )
+    cell = Cell(started_by(who))
+    ctx = cell.ctx()
+    limits.claim(ctx, cell.run)
+    bouts = {"n1": [Bout(at=NOW, cause="gpu-lost")]} if remembered else {}
+    assert (cell.state.bouts, ctx.changed) == (bouts, [rack] if remembered else [])
