@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -50,6 +51,10 @@ class Fleet:
         )
 
 
+def _for_people(found: Any) -> bool:
+    return [one["state"] for one in found["incidents"]] == ["needs_human"]
+
+
 @contextlib.asynccontextmanager
 async def three(folder: Path) -> AsyncIterator[Fleet]:
     """Each with one node; in the east a GPU fell off the bus."""
@@ -65,7 +70,7 @@ async def three(folder: Path) -> AsyncIterator[Fleet]:
             await node.event("agent.started", version="1")
             if cell is cells["east"]:
                 await node.event("gpu.xid", "gpu/0000:3b:00", code=79)
-                await cell.until(lambda found: found["incidents_open"], "the fault is an incident")
+                await cell.until(_for_people, "the fault is left to people", "/api/v1/incidents")
         found = Fleet(folder, cells)
         found.write()
         yield found

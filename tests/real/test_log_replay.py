@@ -102,7 +102,7 @@ async def cell(folder: Path) -> AsyncIterator[Cell]:
             await node.event("gpu.lost", "gpu/0000:3b:00", reason="lost")
             await brain.until(lambda found: found["incidents"], "the fault is seen", "/api/v1/incidents")
             assert (await brain.say("hold", scope="node/n1", why="under repair for months"))[0] == 200
-            await node.event("gpu.xid", "gpu/0000:5e:00", code=79)
+            await node.event("link.state", "link/eth1", up=False, admin_up=True, carrier=False)
             yield Cell(folder, brain, client, node)
         finally:
             await node_client.close()

@@ -57,7 +57,7 @@ async def old(folder: Path) -> AsyncIterator[Old]:
                 while await _copied(client) < handled:
                     assert time.monotonic() < deadline, "the state is copied"
                     await asyncio.sleep(0.2)
-                await node.event("gpu.xid", "gpu/0000:5e:00", code=79)
+                await node.event("link.state", "link/eth1", up=False, admin_up=True, carrier=False)
                 await client.jetstream().purge_stream(subjects.stream(CELL), seq=handled + 1)
                 await node_client.close()
                 await brain.stop()
@@ -98,7 +98,7 @@ async def test_what_is_older_than_the_log_is_not_forgotten(tmp_path: Path) -> No
         )
         assert sorted(one["scope"] for one in found["incidents"]) == [
             "gpu/n1/0000:3b:00",
-            "gpu/n1/0000:5e:00",
+            "link/n1/eth1",
         ]
         assert cell.out.told("state_lost") == []
 
