@@ -11,6 +11,8 @@ from agent.contract.kinds import KINDS
 from brain import marked_yaml
 from brain.adapters import pack as packs
 from brain.core.pack import conditions
+from brain.core.pack.compiled import Compiled
+from brain.core.pack.shared import rule_named
 from brain.core.pack.spec import Mode, ModeSetting, Place, Priority, Settings
 from tests.shipped import shipped_pack
 
@@ -349,3 +351,17 @@ def test_every_value_that_is_told_apart_feeds_a_rule_or_says_why_not() -> None:
     assert unread == {key: set(why) for key, why in UNREAD_VALUES.items()}, (
         "rules/*.yaml: a symptom that reads the value, or UNREAD_VALUES with the reason"
     )
+
+
+def test_each_rule_is_found_by_its_name() -> None:
+    """Those that people wrote, also where the name begins as that of a generated one, and the generated ones."""
+    pack = shipped_pack()
+    names = [rule.name for rule in pack.rules]
+    assert "shared-fs-full" in names
+    generated = [name for name in Compiled(pack).rules if name not in names]
+    assert len(generated) > 100
+    for name in (*names, *generated):
+        found = rule_named(pack, name)
+        assert found is not None
+        assert found.name == name
+    assert rule_named(pack, "shared-nothing-leaf") is None

@@ -63,8 +63,9 @@ def rule_named(pack: Pack | None, name: str) -> Rule | None:
     """A rule of the pack, or the generated one for a shared cause; None: there is none of this name (any more)."""
     if pack is None:
         return None
-    if not name.startswith(_SHARED):
-        return next((rule for rule in pack.rules if rule.name == name), None)
+    own = next((rule for rule in pack.rules if rule.name == name), None)
+    if own is not None or not name.startswith(_SHARED):
+        return own
     return next((rule for _, rule in generated(pack, WIDE, only=name)), None)
 
 
