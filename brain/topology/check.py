@@ -7,6 +7,7 @@ from statistics import median
 from agent.contract.counted import counted
 from brain import hostlist
 from brain.core.pack.spec import Place
+from brain.core.pack.topology import WIDE
 from brain.topology.site_map import SiteMap, members, unplaced
 
 # A place of the first kind stands in one place of the second.
@@ -19,17 +20,7 @@ WITHIN = (
     ("row", "room"),
     ("pod", "fabric"),
 )
-ALONE = (
-    "nvlink",
-    "leaf",
-    "rack",
-    "power",
-    "cooling",
-    "storage",
-    "row",
-    "pod",
-    "room",
-)  # one node makes none of these
+ALONE = tuple(kind for kind in WIDE if kind not in ("chassis", "fabric"))  # one node makes none of these
 UNEVEN = 3  # times as many nodes as the median of its kind
 LEAST_UNEVEN = 8  # nodes
 _SHOWN = 10  # names that one line lists
