@@ -1,19 +1,19 @@
 """nats-py's client, where it costs too much or bears too little.
 
-It overrides two of nats-py's own methods. Where a later nats-py has no such methods, everything goes its ordinary way: tests/real
-says so.
+It has a parser of its own in the place of nats-py's, and overrides one of nats-py's methods. Where a later nats-py has no such
+places, everything goes its ordinary way: tests/real says so.
 """
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
 from agent.contract import subjects
+from agent.shared.nats_parser import DirectParser, Taker
 
-Taker = Callable[[bytes, bytes, bytes, dict[str, str] | None], None]  # subject, reply, data, headers
 _WITH_ID = f"NATS/1.0\r\n{subjects.HEADER_ID}:".encode()
 _log = logging.getLogger(__name__)
 
@@ -29,14 +29,7 @@ class NatsClient(Client):
     def __init__(self) -> None:
         super().__init__()
         self.takers: dict[int, Taker] = {}  # by the number of the subscription
-
-    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
-        """A message of a subscription that is passed on directly goes no other way."""
-        take = self.takers.get(sid)
-        if take is None:
-            await super()._process_msg(sid, subject, reply, data, headers)
-        else:
-            take(subject, reply, data, await self._process_headers(headers) if headers else None)
+        self._ps = DirectParser(self, self.takers, self._process_headers, _WITH_ID)
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         """None also for those that nobody can read, or asks for."""

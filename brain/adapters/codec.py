@@ -11,6 +11,7 @@ never crashes the brain.
 import base64
 import zlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -43,6 +44,7 @@ from brain.core.state import State
 
 VERSION = 1
 EARLY_S = 1.0  # a timer counts as due up to so long before its due time: clocks differ
+MAX_SUBJECTS = 16_384  # whose nodes are remembered
 MAX_PACK = 64 * 1024 * 1024  # bytes of an unpacked pack
 
 # One line for each input that brains and operators publish: its token in the subject, and its type.
@@ -82,6 +84,9 @@ class Codec:
     def __init__(self, cell: str) -> None:
         self._event = subjects.event(cell, "")
         self._input = subjects.brain_input(cell, "")
+        self._node_of = lru_cache(MAX_SUBJECTS)(
+            self._node_in
+        )  # a node's events come thousands of times on one subject
 
     def decode(self, subject: str, body: bytes, seq: int) -> Input:
         """Returns the input in a message; `seq` is its position on the log.
@@ -90,14 +95,19 @@ class Codec:
         """
         node = ""
         try:
-            if subject.startswith(self._event):
-                node = subjects.token(subject[len(self._event) :], "node in the subject")
+            if node := self._node_of(subject):
                 return EventSeen(event=read_event(body, node))
             if subject.startswith(self._input):
                 return _read(subject[len(self._input) :], body)
             raise ContractError("not a subject of the log")
         except _WRONG as error:
             return malformed(subject, node, _why(error), seq)
+
+    def _node_in(self, subject: str) -> str:
+        """The node whose events stand on this subject; empty: it is another subject. ConfigError: no node can have this name."""
+        if not subject.startswith(self._event):
+            return ""
+        return subjects.token(subject[len(self._event) :], "node in the subject")
 
     def encode(self, given: Input) -> tuple[str, bytes]:
         """Returns (token of the subject, body) of an input that a brain or an operator publishes."""

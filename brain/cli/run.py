@@ -1,6 +1,7 @@
 """`gpuward run`: the brain service."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -18,6 +19,10 @@ from brain.adapters import archive_store, files
 from brain.cli import as_start
 from brain.cli.as_owner import owner
 from brain.leader import executor
+
+# Of Python's collector: an event leaves no cycle behind, and to look for some each 700 objects (the default), took a
+# tenth of the time in which a log is read. What does make cycles (requests of the console) waits as a few megabytes.
+COLLECT_AFTER = (20_000, 20, 100)
 
 
 @click.command()
@@ -74,6 +79,7 @@ def serve(loaded: config.BrainConfig, *, make: BuildActions = build_real, verbos
         logging.getLogger(executor.NOTES).setLevel(logging.WARNING)
     logging.getLogger("nats").setLevel(logging.WARNING)
     files.keep_private()
+    gc.set_threshold(*COLLECT_AFTER)
     asyncio.run(_run(loaded, make))
 
 

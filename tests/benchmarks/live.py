@@ -14,7 +14,7 @@ from agent.contract.messages import encode_event
 from brain.core.inputs import EventSeen
 from tests.benchmarks.engine import mixed
 from tests.benchmarks.figures import Figure, percentile
-from tests.benchmarks.latency import AUTO, write
+from tests.benchmarks.latency import AUTO, fault, write
 from tests.e2e.stack import Stack, stack
 from tests.real.kernel_log import HEARD
 
@@ -109,7 +109,7 @@ def takeover() -> Figure:
             journal = Path(folder) / "agent" / "journal.jsonl"
             running.kill("brain")
             began = time.perf_counter()
-            write(f"NVRM: Xid (PCI:{token}): 79, GPU has fallen off the bus.")
+            write(fault(token))
             running.wait_for(partial(_logged, journal, token), "the node has the command", within_s=15)
             times.append(time.perf_counter() - began)
     middle = percentile(times, 0.5)

@@ -106,7 +106,7 @@ async def test_messages_take_the_short_way_through_nats_py(tmp_path: Path) -> No
             (b"a", b"", b"bare", None),
             (b"a", b"b", b"id", None),  # nobody asks for them
             (b"a", b"", b"other", {"X-Other": "2"}),
-        ], "nats-py has no _process_msg any more?"
+        ], "nats-py has no parser of this kind any more?"
         await publish()
         await until(lambda: len(long) == 3, "all of it")
         assert len(short) == 3

@@ -1,8 +1,9 @@
 """What one event says of a symptom: whether it matches, what counts in the window, what is kept of it."""
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections.abc import Iterable
 from dataclasses import replace
+from operator import itemgetter
 
 from agent.contract.messages import Event, clip
 from brain.core.pack.feeds import Where, field_of
@@ -11,6 +12,7 @@ from brain.core.state import Evidence, SymptomState
 
 MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
 MAX_EVIDENCE = 6  # the first facts and the newest
+_time_of = itemgetter(0)  # of a hit
 
 
 def overruled(overrides: Iterable[tuple[Override, Where]], event: Event) -> Event:
@@ -39,13 +41,20 @@ def matches(where: Where, event: Event) -> bool:
 
 def window(state: SymptomState, at: float, weight: float, symptom: Symptom) -> float:
     """Adds a hit (weight 0: none). Returns the sum of the weights in the window that ends with the newest hit."""
+    hits = state.hits
     if weight:
-        insort(state.hits, (at, weight))
-    newest = state.hits[-1][0] if state.hits else at
-    state.hits = [hit for hit in state.hits if hit[0] > newest - symptom.within_s][-MAX_HITS:]
-    if state.hits and not state.active:
-        state.since = state.hits[0][0]
-    return sum(hit[1] for hit in state.hits)
+        insort(hits, (at, weight))
+    if not hits:
+        return 0
+    # Nearly always nothing leaves, or one hit: to make the list anew took a sixth of the time that an event takes.
+    begin = hits[-1][0] - symptom.within_s
+    if hits[0][0] <= begin:
+        del hits[: bisect_right(hits, begin, key=_time_of)]
+    if len(hits) > MAX_HITS:
+        del hits[:-MAX_HITS]
+    if hits and not state.active:
+        state.since = hits[0][0]
+    return sum([each[1] for each in hits])
 
 
 def carry(symptom: Symptom, state: SymptomState, event: Event) -> bool:
