@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.benchmarks import (
     backtest,
     cell,
+    cell_storm,
     console,
     engine,
     events,
@@ -27,6 +28,7 @@ from tests.benchmarks.figures import Figure, machine, table
 SUITES: dict[str, Callable[[], list[Figure]]] = {
     "backtest": backtest.run,
     "cell": cell.run,
+    "cell_storm": cell_storm.run,
     "console": console.run,
     "engine": engine.run,
     "events": events.run,
@@ -42,7 +44,7 @@ SUITES: dict[str, Callable[[], list[Figure]]] = {
     "week": week.run,
     "wire": wire.run,
 }
-ROOT_ONLY = ("events", "healing", "latency", "live", "wire")
+ROOT_ONLY = ("cell_storm", "events", "healing", "latency", "live", "wire")
 
 
 def main() -> int:

@@ -53,7 +53,7 @@ def run() -> list[Figure]:
         whole.write_brain_config()
         whole.start_brain()
         _beating(undo, whole.nats.port, count)
-        heard_s = _heard(whole, count)
+        heard_s = heard(whole, count)
         server, brain = Family(pid=whole.nats.pid), Family(pid=whole.pid("brain"))
         watch([server, brain], WATCHED_S)
         began = time.monotonic()
@@ -62,7 +62,7 @@ def run() -> list[Figure]:
         whole.start_standby()
         takeover_s = asyncio.run(_takeover(whole))
         standby = Family(pid=whole.pid("standby"))
-        heard_again_s = _heard(whole, count, "standby")
+        heard_again_s = heard(whole, count, "standby")
         watch([server, standby], 1.0)
     of = f"{count:,} nodes"
     return [
@@ -101,14 +101,14 @@ def run() -> list[Figure]:
 def _beating(undo: ExitStack, port: int, count: int) -> None:
     """All nodes, from a process of their own, until the stack ends."""
     argv = [sys.executable, "-m", "tests.benchmarks.beating_nodes", str(port), str(count), str(BEAT_S)]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     undo.callback(process.wait)
     undo.callback(process.kill)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
 
 
-def _heard(whole: Stack, count: int, brain: str = "brain") -> float:
+def heard(whole: Stack, count: int, brain: str = "brain") -> float:
     """Seconds until this brain has heard each node."""
     began = time.monotonic()
 
