@@ -633,6 +633,9 @@ class State:
     recovered: dict[str, dict[str, float]] = field(default_factory=dict)
     # spread symptom of the cell -> symptom that it counts and a remedy has ended; until its facts would have ended it
     treated: dict[str, dict[str, SetAside]] = field(default_factory=dict)
+    # node (empty: wider scopes) -> symptom, with what tells one of its facts apart -> (when it was over, when that was told); for
+    # an hour; bounded
+    over: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
     # scope -> rules that match there now
     matched: dict[str, list[str]] = field(default_factory=dict)
     # by id; those that are over are forgotten soon

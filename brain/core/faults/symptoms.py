@@ -12,7 +12,7 @@ from agent.contract.counted import counted
 from agent.contract.messages import Event
 from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import apart, facts, releases, spread, wider
+from brain.core.faults import apart, facts, late, releases, spread, wider
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, node_of
 from brain.core.state import SetAside, SymptomState
@@ -48,6 +48,13 @@ def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[S
         ctx.note(
             "symptom.late",
             f"{symptom.name}: a fact {event.age_s:.0f} s old is past its time to live of {symptom.ttl_s:.0f} s",
+            scope=scope,
+        )
+        return
+    if ended := late.was_over(ctx, symptom, scope, event, at):
+        ctx.note(
+            "symptom.late",
+            f"{symptom.name}: a fact {event.age_s:.0f} s old says what had ended {ended - at:.0f} s later",
             scope=scope,
         )
         return
@@ -120,6 +127,7 @@ def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterat
     key = ids.key(symptom.name, scope)
     state = ctx.state.symptoms.get(key)
     at = ctx.now - event.age_s
+    late.remember(ctx, symptom, scope, event, at)
     spread.is_over(ctx, key, at)
     if state is None:
         return
