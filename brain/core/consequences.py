@@ -7,7 +7,7 @@ from collections import Counter
 
 from brain.core import demotion, endings, explaining, ids, incidents, known, left_drained, recurrence
 from brain.core.context import Context
-from brain.core.faults import reach, situations, spread, symptoms, wider
+from brain.core.faults import growing, reach, situations, spread, symptoms, wider
 from brain.core.healing import blame, drains, limits, run_states, runs, steps, told
 from brain.core.incidents import IncidentTrigger
 from brain.core.operators import requests, returning
@@ -64,8 +64,8 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
     wider.consider(ctx, incident)
     run = blame.run_behind(ctx, incident)
     soon = ctx.now < incident.hold_off_until + spread.GROWS_S
-    shared = wider.may_be_shared(ctx, incident)
-    if run is None and not shared and not (soon and wider.wanes(ctx, incident)):
+    shared = growing.may_be_shared(ctx, incident)
+    if run is None and not shared and not (soon and growing.wanes(ctx, incident)):
         incidents.transition(ctx, incident, IncidentTrigger.HOLD_OFF_ENDED, "nothing wider explains it")
         demotion.incident_opened(ctx, incident)
         _remedy(ctx, incident)

@@ -55,3 +55,30 @@ def standing_for(ctx: Context, match: str) -> Incident | None:
         return None
     own = ctx.state.incidents.get(ctx.index.by_match.get(match, ""))
     return own or explained_by(ctx, rule, ids.split(match)[1])
+
+
+def is_dismissed(ctx: Context, rule: Rule, scope: str) -> bool:
+    """Whether an operator has closed what explains a match, and nothing newer is known."""
+    return bool(dismissed_around(ctx, rule.cause or rule.name, scope)) or _closed_with_another_place(
+        ctx, rule, scope
+    )
+
+
+def dismissed_around(ctx: Context, cause: str, scope: str) -> str:
+    """The match "<rule>@<scope>" of a wider cause that an operator has closed, whose rule still matches, and that explains this
+    one; empty: there is none.
+    """
+    for match in ctx.state.dismissed:
+        rule, around = ids.split(match)
+        spec = ctx.compiled.rules.get(rule)
+        if spec is not None and reach.covers(ctx, spec, around, cause, scope):
+            return match
+    return ""
+
+
+def _closed_with_another_place(ctx: Context, rule: Rule, scope: str) -> bool:
+    """Whether an operator has closed the place that explains this one, and nothing newer is known here."""
+    closed_at = ctx.state.dismissed.get(wider.explainer(ctx, rule, scope))
+    return closed_at is not None and all(
+        symptom.arrived <= closed_at for symptom in situations.named_by(ctx, rule, scope)
+    )

@@ -135,7 +135,7 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
             ctx.note("incident.explains", text, incident=by.id, scope=scope)
         stands_for(ctx, by, rule, scope)
         return None
-    if dismissed_around(ctx, cause, scope) or _closed_with_another_place(ctx, rule, scope):
+    if explaining.is_dismissed(ctx, rule, scope):
         return None
     return _open(ctx, rule, cause, scope)
 
@@ -153,26 +153,6 @@ def _for_a_stray(ctx: Context, rule: Rule, scope: str) -> Incident | None:
             if (found := explaining.explained_by(ctx, rule, scope)) is not None:
                 return found
     return None
-
-
-def dismissed_around(ctx: Context, cause: str, scope: str) -> str:
-    """The match "<rule>@<scope>" of a wider cause that an operator has closed, whose rule still matches, and that explains this
-    one; empty: there is none.
-    """
-    for match in ctx.state.dismissed:
-        rule, around = ids.split(match)
-        spec = ctx.compiled.rules.get(rule)
-        if spec is not None and reach.covers(ctx, spec, around, cause, scope):
-            return match
-    return ""
-
-
-def _closed_with_another_place(ctx: Context, rule: Rule, scope: str) -> bool:
-    """Whether an operator has closed the place that explains this one, and nothing newer is known here."""
-    closed_at = ctx.state.dismissed.get(wider.explainer(ctx, rule, scope))
-    return closed_at is not None and all(
-        symptom.arrived <= closed_at for symptom in situations.named_by(ctx, rule, scope)
-    )
 
 
 def _affects(incident: Incident, nodes: Iterable[str]) -> None:

@@ -72,7 +72,7 @@ def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[S
     fresh_evidence = facts.remember(state, event, at)
     carried = facts.carry(symptom, state, event)
     carried = apart.begins(symptom, state, event, at) or carried
-    if _reached(ctx, symptom, state, event, at, was_on=was_on):
+    if facts.met(symptom, state, event, at, ctx.now, was_on=was_on):
         if not state.active:
             yield from start(ctx, key, state)
         elif carried or fresh_evidence or ctx.state.dismissed:
@@ -94,32 +94,6 @@ def _left_out(ctx: Context, event: Event) -> Iterator[SymptomState]:
     """A node has its share of what is open: what is more is not taken up, and one incident of the node says so."""
     told = share.crowded(ctx, event)
     yield from feed(ctx, told) if told is not None else ()
-
-
-def _reached(
-    ctx: Context, symptom: Symptom, state: SymptomState, event: Event, at: float, *, was_on: bool
-) -> bool:
-    """Whether the symptom's condition is met with this event. `lasting` and `absence` begin by their timer."""
-    if state.active and symptom.detect not in ("flapping", "absence"):
-        return True
-    match symptom.detect:
-        case "seen":
-            return True
-        case "count":
-            return facts.window(state, at, event.count, symptom) >= symptom.at_least
-        case "sum":
-            value = event.data.get(symptom.sum_of, 0)
-            weight = float(value) if isinstance(value, (int, float)) else 0.0
-            return facts.window(state, at, weight, symptom) >= symptom.at_least
-        case "flapping":
-            changes = facts.window(state, at, 0 if was_on else 1, symptom)
-            return state.active or changes >= symptom.at_least
-        case "lasting":
-            if not was_on:
-                state.since = at
-            return ctx.now - state.since >= symptom.for_s
-        case _:
-            return False
 
 
 def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[SymptomState]:

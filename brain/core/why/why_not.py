@@ -12,7 +12,7 @@ from functools import partial
 
 from agent.contract.counted import span
 from agent.contract.errors import ConfigError
-from brain.core import explaining, ids, incidents, stops
+from brain.core import explaining, ids, stops
 from brain.core.context import Context
 from brain.core.faults import situations
 from brain.core.healing import modes
@@ -302,7 +302,7 @@ def _matched(ctx: Context, rule: Rule, scope: str, conditions: tuple[ConditionNo
     closed = (
         match
         if match in ctx.state.dismissed
-        else incidents.dismissed_around(ctx, rule.cause or rule.name, scope)
+        else explaining.dismissed_around(ctx, rule.cause or rule.name, scope)
     )
     if closed:
         when = words.ago(ctx.now, ctx.state.dismissed[closed])
