@@ -69,6 +69,8 @@ class SetAside:
     at: float
     # when it would have ended without the remedy, unless a fact renewed it
     until: float
+    # SymptomState.jobs
+    jobs: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,6 +109,8 @@ class SymptomState:
     cause_at: float = 0.0
     # fields for the situation, from the newest event that has them
     carried: dict[str, Scalar] = field(default_factory=dict)
+    # the jobs whose logs told it, as `job/<id>`, where nodes are counted by jobs; bounded
+    jobs: list[str] = field(default_factory=list)
     # facts that are told apart: by their values of Symptom.apart; empty: they are not
     open_facts: dict[str, OpenFact] = field(default_factory=dict)
     # the first facts and the newest; bounded

@@ -6,13 +6,13 @@ then judges the scopes that see them.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agent.contract.counted import counted
 from agent.contract.messages import Event
 from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import apart, facts, late, releases, spread, wider
+from brain.core.faults import apart, facts, jobs, late, releases, spread, wider
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, node_of
 from brain.core.state import SetAside, SymptomState
@@ -72,11 +72,15 @@ def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[S
     fresh_evidence = facts.remember(state, event, at)
     carried = facts.carry(symptom, state, event)
     carried = apart.begins(symptom, state, event, at) or carried
+    other_job = jobs.told_by(ctx, symptom, state, event)
     if facts.met(symptom, state, event, at, ctx.now, was_on=was_on):
         if not state.active:
             yield from start(ctx, key, state)
+            other_job = False
         elif carried or fresh_evidence or ctx.state.dismissed:
             yield state
+        if other_job:
+            yield from _count_job_in(ctx, state, event.component)
     elif symptom.detect == "absence" and state.active:
         yield from end(ctx, state, "it was seen again")
         state.on = True
@@ -141,7 +145,7 @@ def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]
         data={"symptom": state.name, "events": [e.id for e in state.evidence]},
     )
     yield state
-    for symptom, place, node in spread.watchers(ctx, state.name, state.scope):
+    for symptom, place, node in spread.watchers(ctx, state.name, state.scope, state.jobs):
         yield from _count_in(ctx, symptom, place, node, state)
     releases.fell_ill(ctx, state)
 
@@ -154,7 +158,7 @@ def end(
     `proven`: a fact, or an operator, says that it is over. Otherwise its incidents are not proven to be healed.
     """
     yield from _end(ctx, state, why, proven=proven, keep=keep)
-    yield from _count_out_of(ctx, state.name, state.scope)
+    yield from _count_out_of(ctx, state.name, state.scope, state.jobs)
 
 
 def set_aside(ctx: Context, state: SymptomState, run: str, why: str) -> Iterator[SymptomState]:
@@ -163,7 +167,9 @@ def set_aside(ctx: Context, state: SymptomState, run: str, why: str) -> Iterator
     A fault that goes round is not taken for single ones because our remedies follow it from node to node (law 6).
     """
     until = _expires(ctx.compiled.symptoms[state.name], state)
-    ctx.state.set_aside[ids.key(state.name, state.scope)] = SetAside(run=run, at=ctx.now, until=until)
+    ctx.state.set_aside[ids.key(state.name, state.scope)] = SetAside(
+        run=run, at=ctx.now, until=until, jobs=list(state.jobs)
+    )
     yield from _end(ctx, state, why, proven=False)
 
 
@@ -173,7 +179,7 @@ def run_ended(ctx: Context, run: str) -> list[SymptomState]:
     for key, aside in [each for each in ctx.state.set_aside.items() if each[1].run == run]:
         del ctx.state.set_aside[key]
         spread.was_treated(ctx, key, aside)
-        changed.extend(_count_out_of(ctx, *ids.split(key)))
+        changed.extend(_count_out_of(ctx, *ids.split(key), aside.jobs))
     return changed
 
 
@@ -229,9 +235,16 @@ def _count_in(
             yield wide
 
 
-def _count_out_of(ctx: Context, name: str, scope: str) -> Iterator[SymptomState]:
+def _count_job_in(ctx: Context, state: SymptomState, job: str) -> Iterator[SymptomState]:
+    """The log of one more job tells what is active on a node."""
+    for symptom, place, node in spread.watchers(ctx, state.name, state.scope, (job,)):
+        if place == job:
+            yield from _count_in(ctx, symptom, place, node, state)
+
+
+def _count_out_of(ctx: Context, name: str, scope: str, by: Sequence[str]) -> Iterator[SymptomState]:
     """A node no longer shows a symptom at one of its components: it is counted no more where it was counted."""
-    for symptom, place, node in spread.watchers(ctx, name, scope):
+    for symptom, place, node in spread.watchers(ctx, name, scope, by):
         key = ids.key(symptom.name, place)
         wide = ctx.state.symptoms.get(key)
         if wide is not None and node in wide.members and not spread.shows(ctx, name, node, symptom, place):
@@ -256,12 +269,13 @@ def forget_node(ctx: Context, node: str, why: str) -> Iterator[SymptomState]:
 def new_places(ctx: Context) -> Iterator[SymptomState]:
     """Other places, or other spreads, are in force: each node counts where it belongs now, and nowhere else."""
     for state in list(ctx.state.symptoms.values()):
-        for symptom, place, node in spread.watchers(ctx, state.name, state.scope) if state.active else ():
+        around = spread.watchers(ctx, state.name, state.scope, state.jobs) if state.active else ()
+        for symptom, place, node in around:
             wide = ctx.state.symptoms.get(ids.key(symptom.name, place))
             if wide is None or node not in wide.members:
                 yield from _count_in(ctx, symptom, place, node, state)
     for key, aside in ctx.state.set_aside.items():
-        for symptom, place, node in spread.watchers(ctx, *ids.split(key)):
+        for symptom, place, node in spread.watchers(ctx, *ids.split(key), aside.jobs):
             wide_key = ids.key(symptom.name, place)
             if wide_key not in ctx.state.symptoms:
                 made = SymptomState(name=symptom.name, scope=place, since=aside.at)

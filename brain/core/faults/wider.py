@@ -6,14 +6,14 @@ a shared cause, too: while a large share of the cell shows it, no node is touche
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import places, reached, releases, spread
+from brain.core.faults import jobs, places, reached, releases, spread
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Rule, Symptom
-from brain.core.pack.topology import CELL, node_of
+from brain.core.pack.topology import CELL, JOB, node_of, type_of
 from brain.core.state import Incident, IncidentState, SymptomState
 
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
@@ -54,12 +54,12 @@ def explainer(ctx: Context, rule: Rule, scope: str) -> str:
     if match := _part_of(ctx, spec, wide):
         return match
     place = _explaining(ctx, spec, wide)
-    return _match_at(ctx, spec.of, place) if place != scope else _no_worse(ctx, spec, wide)
+    return match_at(ctx, spec.of, place) if place != scope else _no_worse(ctx, spec, wide)
 
 
 def _no_worse(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
     """The match of the place that explains the whole cell, where this one crosses it and is no more ill than the cell is."""
-    whole = _match_at(ctx, spec.of, CELL)
+    whole = match_at(ctx, spec.of, CELL)
     by = ctx.state.incidents.get(ctx.index.stood_for.get(whole, ""))
     if wide.scope == CELL or by is None or by.scope == wide.scope:
         return ""
@@ -125,8 +125,8 @@ def explained(ctx: Context, incident: Incident) -> Iterator[Incident]:
     if found is None:
         return
     spec, wide = found
-    for scope in _around(ctx, wide):
-        match = _match_at(ctx, spec.of, scope)
+    for scope in _around(ctx, spec.of, wide):
+        match = match_at(ctx, spec.of, scope)
         other = ctx.state.incidents.get(ctx.index.by_match.get(match, ""))
         own = ctx.compiled.rules.get(ids.name_of(match))
         if other is None or own is None or other.id == incident.id or other.scope != scope:
@@ -163,9 +163,9 @@ def standing(ctx: Context, rule: Rule, scope: str) -> Incident | None:
 def shared_around(ctx: Context, symptoms: Iterable[SymptomState]) -> Iterator[tuple[str, str]]:
     """(rule, place) of the shared causes that count the nodes of these symptoms."""
     for symptom in symptoms:
-        for spec, place, _ in spread.watchers(ctx, symptom.name, symptom.scope):
+        for spec, place, _ in spread.watchers(ctx, symptom.name, symptom.scope, symptom.jobs):
             wide = ctx.state.symptoms.get(ids.key(spec.name, place))
-            if wide is not None and wide.active and (match := _match_at(ctx, spec.of, place)):
+            if wide is not None and wide.active and (match := match_at(ctx, spec.of, place)):
                 name, scope = ids.split(match)
                 yield name, scope
 
@@ -216,7 +216,7 @@ def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
     """The match of a much larger place that has its own incident, so that it was judged as it grew, and holds these nodes."""
     here = wide.members
     for scope in reversed(ctx.compiled.topology.above(next(iter(here)))):
-        match = _match_at(ctx, spec.of, scope)
+        match = match_at(ctx, spec.of, scope)
         incident = ctx.state.incidents.get(ctx.index.by_match.get(match, "")) if match else None
         if incident is None or incident.scope != scope or scope == wide.scope:
             continue
@@ -229,9 +229,14 @@ def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
 
 def _strays(ctx: Context, by: Incident, rule: str, scope: str) -> bool:
     """Whether nodes that show it at the scope are not where the incident is."""
-    spec, above = ctx.compiled.rules.get(rule), ctx.compiled.topology.above
+    spec = ctx.compiled.rules.get(rule)
     found = counted(ctx, spec, scope) if spec is not None else None
-    return found is not None and any(by.scope not in above(node) for node in found[1].members)
+    if found is None:
+        return False
+    if type_of(by.scope) == JOB:
+        return any(not jobs.holds(ctx, by.scope, node) for node in found[1].members)
+    above = ctx.compiled.topology.above
+    return any(by.scope not in above(node) for node in found[1].members)
 
 
 def unexplained(ctx: Context, rule: str) -> Iterator[tuple[str, str]]:
@@ -239,17 +244,18 @@ def unexplained(ctx: Context, rule: str) -> Iterator[tuple[str, str]]:
     for of in ctx.compiled.families.get(rule, ()):
         for symptom in reversed(ctx.compiled.spreads[of]):
             for scope in list(ctx.index.spread_at.get(symptom.name, ())):
-                match = _match_at(ctx, of, scope)
+                match = match_at(ctx, of, scope)
                 if match and match not in ctx.index.by_match and match not in ctx.state.dismissed:
                     yield ids.split(match)
 
 
-def _around(ctx: Context, wide: SymptomState) -> dict[str, None]:
-    """The places of its nodes, each once."""
-    return dict.fromkeys(chain.from_iterable(map(ctx.compiled.topology.above, wide.members)))
+def _around(ctx: Context, of: str, wide: SymptomState) -> dict[str, None]:
+    """The places of its nodes, and their jobs, each once."""
+    places_ = dict.fromkeys(chain.from_iterable(map(ctx.compiled.topology.above, wide.members)))
+    return places_ | jobs.around(ctx, of, wide.members)
 
 
-def _match_at(ctx: Context, of: str, place: str) -> str:
+def match_at(ctx: Context, of: str, place: str) -> str:
     """The match of the family's rule at a place; empty: no rule matches there."""
     matched = ctx.state.matched.get(place, ())
     for rule in ctx.compiled.counting.get(of, ()):
@@ -263,13 +269,13 @@ def _explaining(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
     kept = reached.kept(ctx, spec.of)
     if _is_wide(kept, wide):
         return places.best(kept.seen[wide.scope], kept.ranked)
-    return places.explaining(wide.scope, _beside(ctx, kept, wide))
+    return places.explaining(wide.scope, _beside(ctx, spec.of, kept, wide))
 
 
 def _reached(ctx: Context, spec: Symptom, wide: SymptomState) -> dict[str, places.Seen]:
     """The places where the symptom is spread, this one among them, that share nodes with it."""
     kept = reached.kept(ctx, spec.of)
-    return dict(kept.seen) if _is_wide(kept, wide) else _beside(ctx, kept, wide)
+    return dict(kept.seen) if _is_wide(kept, wide) else _beside(ctx, spec.of, kept, wide)
 
 
 def _is_wide(kept: reached.Spreads, wide: SymptomState) -> bool:
@@ -277,8 +283,8 @@ def _is_wide(kept: reached.Spreads, wide: SymptomState) -> bool:
     return len(kept.seen) <= len(wide.members)
 
 
-def _beside(ctx: Context, kept: reached.Spreads, wide: SymptomState) -> dict[str, places.Seen]:
-    scopes = {wide.scope: None} | _around(ctx, wide)
+def _beside(ctx: Context, of: str, kept: reached.Spreads, wide: SymptomState) -> dict[str, places.Seen]:
+    scopes = {wide.scope: None} | _around(ctx, of, wide)
     return {scope: kept.seen[scope] for scope in scopes if scope in kept.seen}
 
 
@@ -290,6 +296,7 @@ def _not_reached(ctx: Context, spec: Symptom, wide: SymptomState) -> Iterator[pl
         if number >= MAX_LOOKED_AT:
             break
         scopes.update(dict.fromkeys(above(node)))
+    scopes |= jobs.around(ctx, spec.of, islice(wide.members, MAX_LOOKED_AT))
     for other in ctx.compiled.spreads.get(spec.of, ()):
         for scope in scopes:
             state = ctx.state.symptoms.get(ids.key(other.name, scope))
