@@ -3,17 +3,15 @@
 Each consequence may lead to more: they wait in the context, and `propagate` handles them until none is left.
 """
 
-from collections import Counter
-
 from brain.core import demotion, endings, explaining, ids, incidents, known, left_drained, recurrence
 from brain.core.context import Context
-from brain.core.faults import reach, situations, spread, symptoms, wider
-from brain.core.healing import blame, drains, limits, run_states, runs, steps, told
+from brain.core.faults import growing, reach, situations, spread, symptoms, wider
+from brain.core.healing import blame, drains, run_states, runs, steps, told, turns
 from brain.core.incidents import IncidentTrigger
 from brain.core.operators import requests, returning
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Paging, Rule
-from brain.core.pack.topology import node_of
+from brain.core.pack.topology import JOB, node_of, type_of
 from brain.core.paging import escalation
 from brain.core.people import do
 from brain.core.state import Incident, IncidentState, Run, RunState, SymptomState
@@ -39,7 +37,7 @@ def propagate(ctx: Context) -> None:
             left_drained.left(ctx, *ctx.left.pop(0))
         else:
             ctx.freed = False
-            _wake_held(ctx)
+            turns.wake_held(ctx)
 
 
 def incident_timer(ctx: Context, incident: Incident) -> None:
@@ -61,11 +59,14 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
 
     A shared cause that is on its way out waits until it is over, or grows again; not for long.
     """
+    rule = ctx.compiled.rules.get(incident.rule)
+    if rule is not None and type_of(incident.scope) == JOB and incidents.placed_anew(ctx, incident, rule):
+        return
     wider.consider(ctx, incident)
     run = blame.run_behind(ctx, incident)
     soon = ctx.now < incident.hold_off_until + spread.GROWS_S
-    shared = wider.may_be_shared(ctx, incident)
-    if run is None and not shared and not (soon and wider.wanes(ctx, incident)):
+    shared = growing.may_be_shared(ctx, incident)
+    if run is None and not shared and not (soon and growing.wanes(ctx, incident)):
         incidents.transition(ctx, incident, IncidentTrigger.HOLD_OFF_ENDED, "nothing wider explains it")
         demotion.incident_opened(ctx, incident)
         _remedy(ctx, incident)
@@ -283,12 +284,6 @@ def _run_ended(ctx: Context, run: Run) -> None:
     ctx.freed = True
 
 
-def _wake_held(ctx: Context) -> None:
-    for other in _held(ctx):
-        if other.state is RunState.HELD and other.id in ctx.state.runs:
-            runs.proceed(ctx, other)
-
-
 def _run_failed(ctx: Context, incident: Incident, why: str) -> None:
     """People are told that gpuward does nothing more, unless a last resort fences the node first."""
     run = ctx.state.runs[incident.runs[-1]]
@@ -345,23 +340,12 @@ def _let_go(ctx: Context, incident: Incident) -> None:
         _recover(ctx, incident, IncidentTrigger.CLEARED, why)
 
 
-def _held(ctx: Context) -> list[Run]:
-    """The runs held by a gate, in the order in which they may try again: most severe first, then oldest first.
-
-    Those of nodes that were disturbed less often lately come before: many faults of one node are no longer queue.
-    """
-    held = [run for run in ctx.state.runs.values() if run.state is RunState.HELD]
-    lately = Counter(each.node for each in limits.began_lately(ctx))
-    return sorted(
-        held,
-        key=lambda run: (ctx.state.incidents[run.incident].severity, lately[run.node], run.started_at),
-    )
-
-
 def _released(ctx: Context, incident: Incident) -> None:
     """An incident is over or remedied: matches that it inhibited and that still hold become incidents of their own."""
     if not incident.inhibits and not incident.inhibits_on_node:
         return
+    for of_job, job in list(explaining.jobs_explained(ctx, incident)):
+        _job_is_left(ctx, incident, of_job, job)
     here = ctx.index.matched.get(incident.node, {}) if incident.node else ctx.state.matched
     if wider.taken_over(ctx, incident):
         here = {}  # that one explains all that it did
@@ -373,6 +357,14 @@ def _released(ctx: Context, incident: Incident) -> None:
                 _again(ctx, name, scope)
     for match in list(incident.known):
         known.hand_on(ctx, incident, match, explaining.standing_for(ctx, match))
+
+
+def _job_is_left(ctx: Context, former: Incident, rule: Rule, scope: str) -> None:
+    """What explained a job is over. What the job's logs told until then came of it; a newer word of them is news again."""
+    if former.state is IncidentState.EXPLAINED or explaining.lasts(ctx, rule):
+        _again(ctx, rule.name, scope)
+    elif explaining.explained_by(ctx, rule, scope) is None:
+        ctx.state.dismissed[ids.key(rule.name, scope)] = ctx.now
 
 
 def _again(ctx: Context, rule: str, scope: str) -> None:

@@ -13,7 +13,7 @@ from agent.contract.messages import Event
 from brain.core import consequences, incidents, left_drained, recurrence, reloading
 from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.faults import drift, reports, suspects, symptoms
+from brain.core.faults import drift, late, reports, suspects, symptoms
 from brain.core.healing import jobs, observing, patience, run_states, steps
 from brain.core.index import Index
 from brain.core.inputs import (
@@ -83,6 +83,8 @@ class Engine:
         """
         self.state.heard(now)
         size = len(self.state.nodes)
+        if self.state.over:
+            late.forget_old(self.state)
         if self._is_repeat(given):
             return []
         if self.state.jobs:

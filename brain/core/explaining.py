@@ -1,5 +1,6 @@
 """Which open incident explains a rule's match: it inhibits its cause around it, or its place is the better one. Pure."""
 
+from collections.abc import Iterator
 from functools import partial
 
 from brain.core import ids
@@ -7,6 +8,7 @@ from brain.core.context import Context
 from brain.core.faults import reach, situations, wider
 from brain.core.healing import runs
 from brain.core.pack.spec import Rule
+from brain.core.pack.topology import JOB
 from brain.core.state import Incident
 
 
@@ -55,3 +57,51 @@ def standing_for(ctx: Context, match: str) -> Incident | None:
         return None
     own = ctx.state.incidents.get(ctx.index.by_match.get(match, ""))
     return own or explained_by(ctx, rule, ids.split(match)[1])
+
+
+def jobs_explained(ctx: Context, incident: Incident) -> Iterator[tuple[Rule, str]]:
+    """(rule, job) of the matches at jobs that have no incident, and that this one may have explained."""
+    for of in ctx.compiled.by_job:
+        for counter in ctx.compiled.spreads[of]:
+            for job in list(ctx.index.spread_at.get(counter.name, ())) if counter.scope == JOB else ():
+                match = wider.match_at(ctx, of, job)
+                rule = ctx.compiled.rules.get(ids.name_of(match))
+                if rule is None or match in ctx.index.by_match or match in ctx.state.dismissed:
+                    continue
+                if reach.may_explain(ctx, incident, rule.cause or rule.name, job):
+                    yield rule, job
+
+
+def lasts(ctx: Context, rule: Rule) -> bool:
+    """Whether what the rule counts lasts until a fact ends it, and does not only happen."""
+    return any(
+        (spec := ctx.compiled.symptoms.get(of)) is not None and bool(spec.clear)
+        for of in ctx.compiled.families.get(rule.name, ())
+    )
+
+
+def is_dismissed(ctx: Context, rule: Rule, scope: str) -> bool:
+    """Whether an operator has closed what explains a match, and nothing newer is known."""
+    return bool(dismissed_around(ctx, rule.cause or rule.name, scope)) or _closed_with_another_place(
+        ctx, rule, scope
+    )
+
+
+def dismissed_around(ctx: Context, cause: str, scope: str) -> str:
+    """The match "<rule>@<scope>" of a wider cause that an operator has closed, whose rule still matches, and that explains this
+    one; empty: there is none.
+    """
+    for match in ctx.state.dismissed:
+        rule, around = ids.split(match)
+        spec = ctx.compiled.rules.get(rule)
+        if spec is not None and reach.covers(ctx, spec, around, cause, scope):
+            return match
+    return ""
+
+
+def _closed_with_another_place(ctx: Context, rule: Rule, scope: str) -> bool:
+    """Whether an operator has closed the place that explains this one, and nothing newer is known here."""
+    closed_at = ctx.state.dismissed.get(wider.explainer(ctx, rule, scope))
+    return closed_at is not None and all(
+        symptom.arrived <= closed_at for symptom in situations.named_by(ctx, rule, scope)
+    )

@@ -9,7 +9,7 @@ from brain.core.context import Context
 from brain.core.faults import reach, releases, situations, spread, wider
 from brain.core.healing import drains, runs
 from brain.core.pack.spec import Paging, Rule
-from brain.core.pack.topology import node_of, type_of
+from brain.core.pack.topology import JOB, node_of, type_of
 from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, RunState, SymptomState
 
@@ -134,15 +134,16 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
             text = f"{cause} at {scope} is explained by {by.cause} at {by.scope}"
             ctx.note("incident.explains", text, incident=by.id, scope=scope)
         stands_for(ctx, by, rule, scope)
+        _take_over_of_job(ctx, by, rule, scope)
         return None
-    if dismissed_around(ctx, cause, scope) or _closed_with_another_place(ctx, rule, scope):
+    if explaining.is_dismissed(ctx, rule, scope):
         return None
     return _open(ctx, rule, cause, scope)
 
 
 def _for_a_stray(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     """The incident of another place that explains a shared cause around this node, which is a part of it only now: it stands for
-    this node, too, and nothing is done to the node as long as that cause lasts (law 6).
+    this node, too, and nothing is done to the node as long as that cause lasts (law 6). So does what explains a job of it.
     """
     for name, place in (
         wider.shared_around(ctx, situations.named_by(ctx, rule, scope)) if node_of(scope) else ()
@@ -152,27 +153,9 @@ def _for_a_stray(ctx: Context, rule: Rule, scope: str) -> Incident | None:
             stands_for(ctx, by, ctx.compiled.rules[name], place)
             if (found := explaining.explained_by(ctx, rule, scope)) is not None:
                 return found
+            if not wider.related(ctx, by.rule, name):
+                return by
     return None
-
-
-def dismissed_around(ctx: Context, cause: str, scope: str) -> str:
-    """The match "<rule>@<scope>" of a wider cause that an operator has closed, whose rule still matches, and that explains this
-    one; empty: there is none.
-    """
-    for match in ctx.state.dismissed:
-        rule, around = ids.split(match)
-        spec = ctx.compiled.rules.get(rule)
-        if spec is not None and reach.covers(ctx, spec, around, cause, scope):
-            return match
-    return ""
-
-
-def _closed_with_another_place(ctx: Context, rule: Rule, scope: str) -> bool:
-    """Whether an operator has closed the place that explains this one, and nothing newer is known here."""
-    closed_at = ctx.state.dismissed.get(wider.explainer(ctx, rule, scope))
-    return closed_at is not None and all(
-        symptom.arrived <= closed_at for symptom in situations.named_by(ctx, rule, scope)
-    )
 
 
 def _affects(incident: Incident, nodes: Iterable[str]) -> None:
@@ -212,15 +195,20 @@ def stands_for(ctx: Context, by: Incident, rule: Rule, scope: str) -> None:
 
 
 def placed_anew(ctx: Context, incident: Incident, rule: Rule) -> bool:
-    """More nodes show the fault of a wide incident: another place may explain it now, and then takes it over."""
+    """More nodes show the fault of a wide incident: another place may explain it now, and then takes it over; or what explains
+    one of the nodes of a job does.
+    """
     match = wider.explainer(ctx, rule, incident.scope) if incident.rule == rule.name else ""
     by = explaining.standing_for(ctx, match) if match else None
+    if by is None and type_of(incident.scope) == JOB:
+        by = explaining.explained_by(ctx, rule, incident.scope)
     if by is None or by.id == incident.id:
         if incident.state is not S.SETTLING:
             wider.consider(ctx, incident)
         return False
     _take_over(ctx, by, incident)
     stands_for(ctx, by, rule, incident.scope)
+    _take_over_of_job(ctx, by, rule, incident.scope)
     return True
 
 
@@ -376,6 +364,22 @@ def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
     _affects(by, [*other.affected, other.node])
     wider.inherits(ctx, by, other)
     transition(ctx, other, T.ABSORBED, f"{by.cause} at {by.scope} explains it (incident {by.id})")
+
+
+def _take_over_of_job(ctx: Context, by: Incident, rule: Rule, scope: str) -> None:
+    """The incident explains a job, and so what the job would explain on its nodes."""
+    if type_of(scope) != JOB:
+        return
+    explained = {
+        other.id: other
+        for cause in rule.inhibits
+        for incidents in ctx.index.by_cause.get(cause, {}).values()
+        for other in incidents.values()
+        if other.id != by.id and releases.serves(ctx, scope, other.scope)
+    }
+    for other in sorted(explained.values(), key=lambda each: (each.opened_at, each.id)):
+        if other.state not in OVER:
+            _take_over(ctx, by, other)
 
 
 def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:

@@ -69,6 +69,8 @@ class SetAside:
     at: float
     # when it would have ended without the remedy, unless a fact renewed it
     until: float
+    # SymptomState.jobs
+    jobs: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,6 +109,8 @@ class SymptomState:
     cause_at: float = 0.0
     # fields for the situation, from the newest event that has them
     carried: dict[str, Scalar] = field(default_factory=dict)
+    # the jobs whose logs told it, as `job/<id>`, where nodes are counted by jobs; bounded
+    jobs: list[str] = field(default_factory=list)
     # facts that are told apart: by their values of Symptom.apart; empty: they are not
     open_facts: dict[str, OpenFact] = field(default_factory=dict)
     # the first facts and the newest; bounded
@@ -633,6 +637,9 @@ class State:
     recovered: dict[str, dict[str, float]] = field(default_factory=dict)
     # spread symptom of the cell -> symptom that it counts and a remedy has ended; until its facts would have ended it
     treated: dict[str, dict[str, SetAside]] = field(default_factory=dict)
+    # node (empty: wider scopes) -> symptom, with what tells one of its facts apart -> (when it was over, when that was told); for
+    # an hour; bounded
+    over: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
     # scope -> rules that match there now
     matched: dict[str, list[str]] = field(default_factory=dict)
     # by id; those that are over are forgotten soon

@@ -1,6 +1,6 @@
 """A cause that grows from place to place: people are called when it is clear which one it is, not for what it leaves behind."""
 
-from brain.core.faults.wider import AWAKE_S, HELD_BACK_S
+from brain.core.faults.growing import AWAKE_S, HELD_BACK_S
 from brain.core.pack.spec import Place
 from brain.core.state import IncidentState
 from tests.brain.world import Story, pack

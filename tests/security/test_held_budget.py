@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from brain.core.faults import wider
+from brain.core.faults import growing
 from brain.core.healing import unanswered
 from tests.real.brain_kit import Node
 from tests.security.attacker import VICTIM
@@ -41,7 +41,7 @@ async def test_a_thief_that_talks_of_its_reboot_gives_its_neighbours_the_budget(
     monkeypatch.setattr(unanswered, "GONE_BY_S", 6.0)
     monkeypatch.setattr(unanswered, "NO_ANSWER_S", 4.0)
     monkeypatch.setattr(unanswered, "NO_PROGRESS_S", 2.0)
-    monkeypatch.setattr(wider, "HELD_BACK_S", 2.0)
+    monkeypatch.setattr(growing, "HELD_BACK_S", 2.0)
     topology = tmp_path / "topology.yaml"
     topology.write_text(f"{THIEF}: {{leaf: l1}}\n{VICTIM}: {{leaf: l1}}\n")
     modes = [{"mode": "auto", "nodes": ""}, {"mode": "auto", "nodes": "*"}]

@@ -144,7 +144,7 @@ SITUATIONS = (
                 "gpu-lost was treated on 5 nodes within a day",
                 "and job 666 ran on each of them as it does here",
             ),
-            c.pages(len(VISITED) + 2),
+            c.pages(len(VISITED) + 3),  # for each node, for the one that waits, and for the job
         ),
     ),
     Situation(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from brain.core.inputs import Pulse
 from tests.stories.cell import play
 from tests.stories.load import files, load
 
@@ -18,6 +19,7 @@ NAMES = (
     "nccl-timeouts-behind-a-leaf",
     "broker-outage-silences-half",
     "driver-release-raises-xid-119",
+    "facts-out-of-order",
 )
 
 
@@ -32,5 +34,7 @@ def test_nothing_is_left_when_all_is_over(name: str) -> None:
     for node in outcome.out:
         outcome.scene.command("return", at_s=tale.until + 60, node=node)
     outcome.scene.run(tale.until + 8 * DAY_S)
+    engine.handle(Pulse(id="pulse"), engine.state.now + DAY_S)
     assert engine.state.incidents == {}
+    assert engine.state.over == {}
     assert engine.state.fault_free()

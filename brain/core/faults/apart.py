@@ -30,12 +30,12 @@ def begins(symptom: Symptom, state: SymptomState, event: Event, at: float) -> bo
     """
     if not symptom.apart:
         return False
-    tag = _tag(symptom, event)
-    fact = state.open_facts.get(tag)
+    name = tag(symptom, event)
+    fact = state.open_facts.get(name)
     if fact is None:
         if len(state.open_facts) >= MAX_OPEN:
             del state.open_facts[min(state.open_facts, key=lambda one: state.open_facts[one].last)]
-        fact = state.open_facts[tag] = OpenFact(since=at)
+        fact = state.open_facts[name] = OpenFact(since=at)
     fact.last, fact.arrived = max(fact.last, at), state.arrived
     fact.carried = {name: event.data[field] for name, field in symptom.carry.items() if field in event.data}
     return _carry(symptom, state, state.arrived)
@@ -43,14 +43,16 @@ def begins(symptom: Symptom, state: SymptomState, event: Event, at: float) -> bo
 
 def ends(symptom: Symptom, state: SymptomState, event: Event, at: float, now: float) -> Ending:
     """What an event that clears ends. If others of the symptom's facts are left, it is about those."""
-    whole = not state.open_facts or all(match.kind != event.kind for match in symptom.on)
-    if whole:
+    if not state.open_facts:
         return Ending.PROVEN if at >= state.last else Ending.NONE
-    tag = _tag(symptom, event)
-    fact = state.open_facts.get(tag)
-    if fact is None or at < fact.last:
-        return Ending.NONE  # it was not open, or is open again: an older event that came late
-    del state.open_facts[tag]
+    whole = all(match.kind != event.kind for match in symptom.on)
+    about = list(state.open_facts) if whole else [tag(symptom, event)]
+    # one that is not open, or is open again, ends by no older event that came late
+    over = [one for one in about if one in state.open_facts and at >= state.open_facts[one].last]
+    if not over:
+        return Ending.NONE
+    for one in over:
+        del state.open_facts[one]
     if not state.open_facts:
         return Ending.PROVEN
     left = _left(symptom, state, now)
@@ -97,7 +99,7 @@ def _carry(symptom: Symptom, state: SymptomState, now: float) -> bool:
     return changed
 
 
-def _tag(symptom: Symptom, event: Event) -> str:
+def tag(symptom: Symptom, event: Event) -> str:
     """Equal for facts that are about the same."""
     values = (event.kind if name == "kind" else field_of(event, name) for name in symptom.apart)
     return "\n".join("" if value is None else str(value) for value in values)

@@ -57,6 +57,30 @@ def window(state: SymptomState, at: float, weight: float, symptom: Symptom) -> f
     return sum([each[1] for each in hits])
 
 
+def met(symptom: Symptom, state: SymptomState, event: Event, at: float, now: float, *, was_on: bool) -> bool:
+    """Whether the symptom's condition is met with this event. `lasting` and `absence` begin by their timer."""
+    if state.active and symptom.detect not in ("flapping", "absence"):
+        return True
+    match symptom.detect:
+        case "seen":
+            return True
+        case "count":
+            return window(state, at, event.count, symptom) >= symptom.at_least
+        case "sum":
+            value = event.data.get(symptom.sum_of, 0)
+            weight = float(value) if isinstance(value, (int, float)) else 0.0
+            return window(state, at, weight, symptom) >= symptom.at_least
+        case "flapping":
+            changes = window(state, at, 0 if was_on else 1, symptom)
+            return state.active or changes >= symptom.at_least
+        case "lasting":
+            if not was_on:
+                state.since = at
+            return now - state.since >= symptom.for_s
+        case _:
+            return False
+
+
 def carry(symptom: Symptom, state: SymptomState, event: Event) -> bool:
     """Takes over the event's fields that the situation carries. Whether any changed."""
     changed = False

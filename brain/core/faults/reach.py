@@ -8,9 +8,9 @@ minus age), with some slack, and the rules say which of two causes the other.
 from collections.abc import Callable
 
 from brain.core.context import Context
-from brain.core.faults import wider
+from brain.core.faults import jobs, releases, wider
 from brain.core.pack.spec import Rule
-from brain.core.pack.topology import node_of
+from brain.core.pack.topology import JOB, node_of, type_of
 from brain.core.state import Incident
 
 BEFORE_S = (
@@ -28,7 +28,10 @@ def explains(ctx: Context, incident: Incident, cause: str, scope: str, began: Ca
     """Whether the incident explains a cause at a scope, where it `began` then. Not whether it is still open."""
     if cause in incident.inhibits and wider.reaches(ctx, incident, scope):
         return True
-    if cause not in incident.inhibits_on_node or not incident.node or node_of(scope) != incident.node:
+    if cause not in incident.inhibits_on_node or not incident.node:
+        return False
+    there = jobs.ran_at(ctx, scope, incident) if type_of(scope) == JOB else node_of(scope) == incident.node
+    if not there:
         return False
     return -BEFORE_S <= began() - begun(incident) <= AFTER_S
 
@@ -40,6 +43,6 @@ def may_explain(ctx: Context, incident: Incident, cause: str, scope: str) -> boo
 
 def covers(ctx: Context, rule: Rule, around: str, cause: str, scope: str) -> bool:
     """Whether a match of the rule at `around` would explain a cause at a scope, whenever they began."""
-    if cause in rule.inhibits and ctx.compiled.topology.serves(around, scope):
+    if cause in rule.inhibits and releases.serves(ctx, around, scope):
         return True
     return cause in rule.inhibits_on_node and bool(node_of(around)) and node_of(around) == node_of(scope)

@@ -9,9 +9,9 @@ from agent.contract.messages import clip
 from brain.core import ids
 from brain.core.baseline import parsed
 from brain.core.context import Context
-from brain.core.faults import spread
+from brain.core.faults import jobs, spread
 from brain.core.pack.spec import Paging, Symptom
-from brain.core.pack.topology import RELEASE, node_of, type_of
+from brain.core.pack.topology import CELL, JOB, RELEASE, node_of, type_of
 from brain.core.state import State, SymptomState, Traits
 
 KIND = "node.inventory"
@@ -76,7 +76,13 @@ def has(state: State, node: str, scope: str) -> bool:
 
 
 def serves(ctx: Context, outer: str, inner: str) -> bool:
-    """Whether a fault of `outer` shows at `inner`, also where it is that of a version that a node has."""
+    """Whether a fault of `outer` shows at `inner`, also where it is that of a version that a node has, or of a job. What serves a
+    node of a job serves the job.
+    """
+    if type_of(inner) == JOB and outer not in (inner, CELL):
+        return any(serves(ctx, outer, f"node/{node}") for node in jobs.nodes_of(ctx, inner))
+    if type_of(outer) == JOB:
+        return outer == inner or jobs.holds(ctx, outer, node_of(inner))
     if type_of(outer) != RELEASE:
         return ctx.compiled.topology.serves(outer, inner)
     node = node_of(inner)
@@ -166,7 +172,7 @@ def _counts(ctx: Context, spec: Symptom) -> bool:
 def _explained(ctx: Context, state: SymptomState) -> bool:
     return any(
         wide.active
-        for symptom, place, _ in spread.watchers(ctx, state.name, state.scope)
+        for symptom, place, _ in spread.watchers(ctx, state.name, state.scope, state.jobs)
         if (wide := ctx.state.symptoms.get(ids.key(symptom.name, place))) is not None
     )
 

@@ -12,7 +12,7 @@ from brain.core.context import Context
 from brain.core.faults import reach
 from brain.core.pack.conditions import SYMPTOM_PREFIX, symptoms_in
 from brain.core.pack.spec import Rule, Scalar
-from brain.core.pack.topology import CELL, WIDE, component_of, node_of, type_of, whole_of
+from brain.core.pack.topology import CELL, JOB, WIDE, component_of, node_of, type_of, whole_of
 from brain.core.state import Incident, SymptomState
 
 
@@ -98,7 +98,7 @@ def _related(ctx: Context, scope: str, kind: str) -> Iterator[str]:
         yield scope
         return
     node = node_of(scope)
-    if kind in WIDE or kind == CELL:
+    if kind in WIDE or kind in (JOB, CELL):
         return  # a wide situation has its own symptoms only
     if kind == "node" and node:
         yield f"node/{node}"

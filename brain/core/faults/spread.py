@@ -9,14 +9,14 @@ fell ill when the shared cause began (`cause_at`), the spread is over, unless th
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, pairwise
 
 from agent.contract.components import NODE
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.pack.spec import Symptom
-from brain.core.pack.topology import CELL, component_of, node_of
+from brain.core.pack.topology import CELL, JOB, component_of, node_of
 from brain.core.state import SetAside, SymptomState
 
 SMALL_SITE_NODES = 3  # fewer nodes with one symptom share no cause, however small the site
@@ -24,25 +24,33 @@ MAX_ASKED = 10  # nodes whose facts may take the place of those of others
 GROWS_S = 300.0  # a spread that few nodes show is not over while the newest of them began so lately
 
 
-def watchers(ctx: Context, name: str, scope: str) -> list[tuple[Symptom, str, str]]:
-    """The `spread` symptoms that count the nodes with this symptom: (spread, its place, the node)."""
+def watchers(ctx: Context, name: str, scope: str, jobs: Sequence[str] = ()) -> list[tuple[Symptom, str, str]]:
+    """The `spread` symptoms that count the nodes with this symptom: (spread, its place, the node). `jobs`: whose logs told it."""
     node = node_of(scope)
     return [
         (symptom, place, node)
         for symptom in (ctx.compiled.spreads.get(name, ()) if node else ())
-        for place in ctx.compiled.topology.all_at(node, component_of(scope), symptom.scope)
+        for place in (
+            jobs
+            if symptom.scope == JOB
+            else ctx.compiled.topology.all_at(node, component_of(scope), symptom.scope)
+        )
     ]
 
 
 def shows(ctx: Context, name: str, node: str, symptom: Symptom, scope: str) -> bool:
     """Whether the node shows it at any of its components within the wider scope, or a run has set it aside there."""
-    here = [other.scope for other in ctx.index.active.get(node, {}).values() if other.name == name]
-    for key in ctx.state.set_aside:
+    here = [
+        (other.scope, other.jobs) for other in ctx.index.active.get(node, {}).values() if other.name == name
+    ]
+    for key, aside in ctx.state.set_aside.items():
         other, place = ids.split(key)
         if other == name and node_of(place) == node:
-            here.append(place)
+            here.append((place, aside.jobs))
+    if symptom.scope == JOB:
+        return any(scope in jobs for _, jobs in here)
     all_at = ctx.compiled.topology.all_at
-    return any(scope in all_at(node, component_of(place), symptom.scope) for place in here)
+    return any(scope in all_at(node, component_of(place), symptom.scope) for place, _ in here)
 
 
 def needed(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:

@@ -6,13 +6,13 @@ then judges the scopes that see them.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agent.contract.counted import counted
 from agent.contract.messages import Event
 from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import apart, facts, releases, spread, wider
+from brain.core.faults import apart, facts, jobs, late, releases, spread, wider
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, node_of
 from brain.core.state import SetAside, SymptomState
@@ -51,6 +51,13 @@ def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[S
             scope=scope,
         )
         return
+    if ended := late.was_over(ctx, symptom, scope, event, at):
+        ctx.note(
+            "symptom.late",
+            f"{symptom.name}: a fact {event.age_s:.0f} s old says what had ended {ended - at:.0f} s later",
+            scope=scope,
+        )
+        return
     key = ids.key(symptom.name, scope)
     state = ctx.state.symptoms.get(key)
     if state is None:
@@ -65,11 +72,15 @@ def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[S
     fresh_evidence = facts.remember(state, event, at)
     carried = facts.carry(symptom, state, event)
     carried = apart.begins(symptom, state, event, at) or carried
-    if _reached(ctx, symptom, state, event, at, was_on=was_on):
+    other_job = jobs.told_by(ctx, symptom, state, event)
+    if facts.met(symptom, state, event, at, ctx.now, was_on=was_on):
         if not state.active:
             yield from start(ctx, key, state)
+            other_job = False
         elif carried or fresh_evidence or ctx.state.dismissed:
             yield state
+        if other_job:
+            yield from _count_job_in(ctx, state, event.component)
     elif symptom.detect == "absence" and state.active:
         yield from end(ctx, state, "it was seen again")
         state.on = True
@@ -89,37 +100,12 @@ def _left_out(ctx: Context, event: Event) -> Iterator[SymptomState]:
     yield from feed(ctx, told) if told is not None else ()
 
 
-def _reached(
-    ctx: Context, symptom: Symptom, state: SymptomState, event: Event, at: float, *, was_on: bool
-) -> bool:
-    """Whether the symptom's condition is met with this event. `lasting` and `absence` begin by their timer."""
-    if state.active and symptom.detect not in ("flapping", "absence"):
-        return True
-    match symptom.detect:
-        case "seen":
-            return True
-        case "count":
-            return facts.window(state, at, event.count, symptom) >= symptom.at_least
-        case "sum":
-            value = event.data.get(symptom.sum_of, 0)
-            weight = float(value) if isinstance(value, (int, float)) else 0.0
-            return facts.window(state, at, weight, symptom) >= symptom.at_least
-        case "flapping":
-            changes = facts.window(state, at, 0 if was_on else 1, symptom)
-            return state.active or changes >= symptom.at_least
-        case "lasting":
-            if not was_on:
-                state.since = at
-            return ctx.now - state.since >= symptom.for_s
-        case _:
-            return False
-
-
 def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[SymptomState]:
     """An event that clears a symptom; for `flapping` it is one more change."""
     key = ids.key(symptom.name, scope)
     state = ctx.state.symptoms.get(key)
     at = ctx.now - event.age_s
+    late.remember(ctx, symptom, scope, event, at)
     spread.is_over(ctx, key, at)
     if state is None:
         return
@@ -159,7 +145,7 @@ def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]
         data={"symptom": state.name, "events": [e.id for e in state.evidence]},
     )
     yield state
-    for symptom, place, node in spread.watchers(ctx, state.name, state.scope):
+    for symptom, place, node in spread.watchers(ctx, state.name, state.scope, state.jobs):
         yield from _count_in(ctx, symptom, place, node, state)
     releases.fell_ill(ctx, state)
 
@@ -172,7 +158,7 @@ def end(
     `proven`: a fact, or an operator, says that it is over. Otherwise its incidents are not proven to be healed.
     """
     yield from _end(ctx, state, why, proven=proven, keep=keep)
-    yield from _count_out_of(ctx, state.name, state.scope)
+    yield from _count_out_of(ctx, state.name, state.scope, state.jobs)
 
 
 def set_aside(ctx: Context, state: SymptomState, run: str, why: str) -> Iterator[SymptomState]:
@@ -181,7 +167,9 @@ def set_aside(ctx: Context, state: SymptomState, run: str, why: str) -> Iterator
     A fault that goes round is not taken for single ones because our remedies follow it from node to node (law 6).
     """
     until = _expires(ctx.compiled.symptoms[state.name], state)
-    ctx.state.set_aside[ids.key(state.name, state.scope)] = SetAside(run=run, at=ctx.now, until=until)
+    ctx.state.set_aside[ids.key(state.name, state.scope)] = SetAside(
+        run=run, at=ctx.now, until=until, jobs=list(state.jobs)
+    )
     yield from _end(ctx, state, why, proven=False)
 
 
@@ -191,7 +179,7 @@ def run_ended(ctx: Context, run: str) -> list[SymptomState]:
     for key, aside in [each for each in ctx.state.set_aside.items() if each[1].run == run]:
         del ctx.state.set_aside[key]
         spread.was_treated(ctx, key, aside)
-        changed.extend(_count_out_of(ctx, *ids.split(key)))
+        changed.extend(_count_out_of(ctx, *ids.split(key), aside.jobs))
     return changed
 
 
@@ -247,9 +235,16 @@ def _count_in(
             yield wide
 
 
-def _count_out_of(ctx: Context, name: str, scope: str) -> Iterator[SymptomState]:
+def _count_job_in(ctx: Context, state: SymptomState, job: str) -> Iterator[SymptomState]:
+    """The log of one more job tells what is active on a node."""
+    for symptom, place, node in spread.watchers(ctx, state.name, state.scope, (job,)):
+        if place == job:
+            yield from _count_in(ctx, symptom, place, node, state)
+
+
+def _count_out_of(ctx: Context, name: str, scope: str, by: Sequence[str]) -> Iterator[SymptomState]:
     """A node no longer shows a symptom at one of its components: it is counted no more where it was counted."""
-    for symptom, place, node in spread.watchers(ctx, name, scope):
+    for symptom, place, node in spread.watchers(ctx, name, scope, by):
         key = ids.key(symptom.name, place)
         wide = ctx.state.symptoms.get(key)
         if wide is not None and node in wide.members and not spread.shows(ctx, name, node, symptom, place):
@@ -274,12 +269,13 @@ def forget_node(ctx: Context, node: str, why: str) -> Iterator[SymptomState]:
 def new_places(ctx: Context) -> Iterator[SymptomState]:
     """Other places, or other spreads, are in force: each node counts where it belongs now, and nowhere else."""
     for state in list(ctx.state.symptoms.values()):
-        for symptom, place, node in spread.watchers(ctx, state.name, state.scope) if state.active else ():
+        around = spread.watchers(ctx, state.name, state.scope, state.jobs) if state.active else ()
+        for symptom, place, node in around:
             wide = ctx.state.symptoms.get(ids.key(symptom.name, place))
             if wide is None or node not in wide.members:
                 yield from _count_in(ctx, symptom, place, node, state)
     for key, aside in ctx.state.set_aside.items():
-        for symptom, place, node in spread.watchers(ctx, *ids.split(key)):
+        for symptom, place, node in spread.watchers(ctx, *ids.split(key), aside.jobs):
             wide_key = ids.key(symptom.name, place)
             if wide_key not in ctx.state.symptoms:
                 made = SymptomState(name=symptom.name, scope=place, since=aside.at)

@@ -6,23 +6,18 @@ a shared cause, too: while a large share of the cell shows it, no node is touche
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import places, reached, releases, spread
+from brain.core.faults import jobs, places, reached, releases, spread
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.shared import GENERATED, SMALL
 from brain.core.pack.spec import Rule, Symptom
-from brain.core.pack.topology import CELL, node_of
+from brain.core.pack.topology import CELL, JOB, node_of, type_of
 from brain.core.state import Incident, IncidentState, SymptomState
 
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 MUCH = 1.5  # so many times as ill as the cell, a place is ill by itself
-HELD_BACK_S = 120.0  # so long a second node of a small place waits for a third and fourth, and a place that grows for a wider one
-AWAKE_S = 240.0  # so long where people were called for another place of it already
-PACES = 3  # a place grows until no further node fell ill for so many times the pause between two of its nodes
-LATELY_S = 180.0  # when another node of it fell ill within this time
 MAX_LOOKED_AT = 64  # nodes whose places are listed as alternatives
 
 
@@ -59,16 +54,16 @@ def explainer(ctx: Context, rule: Rule, scope: str) -> str:
     if match := _part_of(ctx, spec, wide):
         return match
     place = _explaining(ctx, spec, wide)
-    return _match_at(ctx, spec.of, place) if place != scope else _no_worse(ctx, spec, wide)
+    return match_at(ctx, spec.of, place) if place != scope else _no_worse(ctx, spec, wide)
 
 
 def _no_worse(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
     """The match of the place that explains the whole cell, where this one crosses it and is no more ill than the cell is."""
-    whole = _match_at(ctx, spec.of, CELL)
+    whole = match_at(ctx, spec.of, CELL)
     by = ctx.state.incidents.get(ctx.index.stood_for.get(whole, ""))
     if wide.scope == CELL or by is None or by.scope == wide.scope:
         return ""
-    cell = ctx.state.symptoms.get(ids.key(_counter_at(ctx, spec.of, CELL), CELL))
+    cell = ctx.state.symptoms.get(ids.key(counter_at(ctx, spec.of, CELL), CELL))
     size = ctx.compiled.topology.size
     known = len(ctx.state.nodes)
     if (
@@ -79,7 +74,7 @@ def _no_worse(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
     return ids.key(by.rule, by.scope)
 
 
-def _counter_at(ctx: Context, of: str, kind: str) -> str:
+def counter_at(ctx: Context, of: str, kind: str) -> str:
     return next((one.name for one in ctx.compiled.spreads[of] if one.scope == kind), "")
 
 
@@ -130,8 +125,8 @@ def explained(ctx: Context, incident: Incident) -> Iterator[Incident]:
     if found is None:
         return
     spec, wide = found
-    for scope in _around(ctx, wide):
-        match = _match_at(ctx, spec.of, scope)
+    for scope in _around(ctx, spec.of, wide):
+        match = match_at(ctx, spec.of, scope)
         other = ctx.state.incidents.get(ctx.index.by_match.get(match, ""))
         own = ctx.compiled.rules.get(ids.name_of(match))
         if other is None or own is None or other.id == incident.id or other.scope != scope:
@@ -168,9 +163,9 @@ def standing(ctx: Context, rule: Rule, scope: str) -> Incident | None:
 def shared_around(ctx: Context, symptoms: Iterable[SymptomState]) -> Iterator[tuple[str, str]]:
     """(rule, place) of the shared causes that count the nodes of these symptoms."""
     for symptom in symptoms:
-        for spec, place, _ in spread.watchers(ctx, symptom.name, symptom.scope):
+        for spec, place, _ in spread.watchers(ctx, symptom.name, symptom.scope, symptom.jobs):
             wide = ctx.state.symptoms.get(ids.key(spec.name, place))
-            if wide is not None and wide.active and (match := _match_at(ctx, spec.of, place)):
+            if wide is not None and wide.active and (match := match_at(ctx, spec.of, place)):
                 name, scope = ids.split(match)
                 yield name, scope
 
@@ -221,7 +216,7 @@ def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
     """The match of a much larger place that has its own incident, so that it was judged as it grew, and holds these nodes."""
     here = wide.members
     for scope in reversed(ctx.compiled.topology.above(next(iter(here)))):
-        match = _match_at(ctx, spec.of, scope)
+        match = match_at(ctx, spec.of, scope)
         incident = ctx.state.incidents.get(ctx.index.by_match.get(match, "")) if match else None
         if incident is None or incident.scope != scope or scope == wide.scope:
             continue
@@ -234,9 +229,14 @@ def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
 
 def _strays(ctx: Context, by: Incident, rule: str, scope: str) -> bool:
     """Whether nodes that show it at the scope are not where the incident is."""
-    spec, above = ctx.compiled.rules.get(rule), ctx.compiled.topology.above
+    spec = ctx.compiled.rules.get(rule)
     found = counted(ctx, spec, scope) if spec is not None else None
-    return found is not None and any(by.scope not in above(node) for node in found[1].members)
+    if found is None:
+        return False
+    if type_of(by.scope) == JOB:
+        return any(not jobs.holds(ctx, by.scope, node) for node in found[1].members)
+    above = ctx.compiled.topology.above
+    return any(by.scope not in above(node) for node in found[1].members)
 
 
 def unexplained(ctx: Context, rule: str) -> Iterator[tuple[str, str]]:
@@ -244,17 +244,18 @@ def unexplained(ctx: Context, rule: str) -> Iterator[tuple[str, str]]:
     for of in ctx.compiled.families.get(rule, ()):
         for symptom in reversed(ctx.compiled.spreads[of]):
             for scope in list(ctx.index.spread_at.get(symptom.name, ())):
-                match = _match_at(ctx, of, scope)
+                match = match_at(ctx, of, scope)
                 if match and match not in ctx.index.by_match and match not in ctx.state.dismissed:
                     yield ids.split(match)
 
 
-def _around(ctx: Context, wide: SymptomState) -> dict[str, None]:
-    """The places of its nodes, each once."""
-    return dict.fromkeys(chain.from_iterable(map(ctx.compiled.topology.above, wide.members)))
+def _around(ctx: Context, of: str, wide: SymptomState) -> dict[str, None]:
+    """The places of its nodes, and their jobs, each once."""
+    places_ = dict.fromkeys(chain.from_iterable(map(ctx.compiled.topology.above, wide.members)))
+    return places_ | jobs.around(ctx, of, wide.members)
 
 
-def _match_at(ctx: Context, of: str, place: str) -> str:
+def match_at(ctx: Context, of: str, place: str) -> str:
     """The match of the family's rule at a place; empty: no rule matches there."""
     matched = ctx.state.matched.get(place, ())
     for rule in ctx.compiled.counting.get(of, ()):
@@ -268,13 +269,13 @@ def _explaining(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
     kept = reached.kept(ctx, spec.of)
     if _is_wide(kept, wide):
         return places.best(kept.seen[wide.scope], kept.ranked)
-    return places.explaining(wide.scope, _beside(ctx, kept, wide))
+    return places.explaining(wide.scope, _beside(ctx, spec.of, kept, wide))
 
 
 def _reached(ctx: Context, spec: Symptom, wide: SymptomState) -> dict[str, places.Seen]:
     """The places where the symptom is spread, this one among them, that share nodes with it."""
     kept = reached.kept(ctx, spec.of)
-    return dict(kept.seen) if _is_wide(kept, wide) else _beside(ctx, kept, wide)
+    return dict(kept.seen) if _is_wide(kept, wide) else _beside(ctx, spec.of, kept, wide)
 
 
 def _is_wide(kept: reached.Spreads, wide: SymptomState) -> bool:
@@ -282,8 +283,8 @@ def _is_wide(kept: reached.Spreads, wide: SymptomState) -> bool:
     return len(kept.seen) <= len(wide.members)
 
 
-def _beside(ctx: Context, kept: reached.Spreads, wide: SymptomState) -> dict[str, places.Seen]:
-    scopes = {wide.scope: None} | _around(ctx, wide)
+def _beside(ctx: Context, of: str, kept: reached.Spreads, wide: SymptomState) -> dict[str, places.Seen]:
+    scopes = {wide.scope: None} | _around(ctx, of, wide)
     return {scope: kept.seen[scope] for scope in scopes if scope in kept.seen}
 
 
@@ -295,6 +296,7 @@ def _not_reached(ctx: Context, spec: Symptom, wide: SymptomState) -> Iterator[pl
         if number >= MAX_LOOKED_AT:
             break
         scopes.update(dict.fromkeys(above(node)))
+    scopes |= jobs.around(ctx, spec.of, islice(wide.members, MAX_LOOKED_AT))
     for other in ctx.compiled.spreads.get(spec.of, ()):
         for scope in scopes:
             state = ctx.state.symptoms.get(ids.key(other.name, scope))
@@ -306,77 +308,3 @@ def _unplaced(ctx: Context, wide: SymptomState) -> int:
     """How many of the nodes have no known place."""
     known = ctx.compiled.topology.places
     return sum(1 for node in wide.members if node not in known) if wide.scope == CELL else 0
-
-
-def wanes(ctx: Context, incident: Incident) -> bool:
-    """Whether its shared cause is on its way out: nobody is called for that anew, and it may grow again.
-
-    So is what one of another place has left behind: no node fell ill there since this incident opened, nor with it.
-    """
-    keys = [(name, ids.key(name, incident.scope)) for name in map(ids.name_of, incident.symptoms)]
-    return any(
-        (spec := ctx.compiled.symptoms.get(name)) is not None
-        and spec.detect == "spread"
-        and (wide := ctx.state.symptoms.get(key)) is not None
-        and (spread.waning(ctx, spec, wide) or _left_behind(incident, spec, wide))
-        for name, key in keys
-    )
-
-
-def _left_behind(incident: Incident, spec: Symptom, wide: SymptomState) -> bool:
-    """A rule that people wrote may have begun to match for another reason than a node that fell ill."""
-    return not incident.node and spec.name.startswith(GENERATED) and wide.arrived < incident.opened_at
-
-
-def may_be_shared(ctx: Context, incident: Incident) -> str:
-    """Why the incident of a single node waits: others of the same small place fell ill so lately that it may be the place's. Why
-    that of a place does: it still grows, so that a wider one may explain it.
-
-    Empty: it need not wait (any more).
-    """
-    if not incident.node:
-        return _still_grows(ctx, incident)
-    if ctx.now >= incident.opened_at + HELD_BACK_S:
-        return ""
-    for key in incident.symptoms:
-        for spec, place, node in spread.watchers(ctx, *ids.split(key)):
-            wide = ctx.state.symptoms.get(ids.key(spec.name, place))
-            if spec.scope not in SMALL or wide is None or wide.active:
-                continue
-            lately = [
-                other for other, at in wide.members.items() if at > ctx.now - LATELY_S and other != node
-            ]
-            if lately:
-                return (
-                    f"{lately[-1]} of the same {spec.scope} fell ill a short while ago: it is judged with it"
-                )
-    return ""
-
-
-def _still_grows(ctx: Context, incident: Incident) -> str:
-    """Why a place waits: there or around it one node after the other falls ill, still. The cell has nothing wider, and people who
-    wrote a rule for a place have said how long it waits.
-    """
-    rule = ctx.compiled.rules.get(incident.rule)
-    found = counted(ctx, rule, incident.scope) if rule is not None else None
-    if found is None or incident.scope == CELL or not found[0].name.startswith(GENERATED):
-        return ""
-    spec, wide = found
-    if ctx.now >= incident.opened_at + (AWAKE_S if _people_know(ctx, spec.of) else HELD_BACK_S):
-        return ""
-    began = [at for at in wide.members.values() if at >= wide.cause_at]
-    pause_s = (max(began) - min(began)) / (len(began) - 1) if len(began) > 1 else 0.0
-    around = ctx.state.symptoms.get(ids.key(_counter_at(ctx, spec.of, CELL), CELL), wide)
-    if not pause_s or ctx.now >= around.arrived + PACES * pause_s:
-        return ""
-    return "ever more nodes fall ill, there or around it: a wider place may be the cause"
-
-
-def _people_know(ctx: Context, of: str) -> bool:
-    """Whether people were called for another place of the family, whose cause is not over."""
-    causes = {rule.cause or rule.name: None for rule in ctx.compiled.counting.get(of, ())}
-    return any(
-        one.pages.first_at and not one.pages.resolved
-        for cause in causes
-        for one in ctx.index.by_cause.get(cause, {}).get("", {}).values()
-    )

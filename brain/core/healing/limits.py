@@ -9,7 +9,7 @@ from agent.contract.actions.spec import Disrupts
 from agent.contract.counted import counted
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import lemons, racks
+from brain.core.faults import job_suspects, lemons, racks
 from brain.core.healing import approvals, plans, unanswered
 from brain.core.healing.verdicts import Case, Decision, Verdict
 from brain.core.pack.topology import CELL, type_of
@@ -158,14 +158,22 @@ def _within_the_hour(case: Case) -> str:
 
 def _where_one_job_ran(case: Case) -> str:
     """A job that is requeued takes what it does to its nodes with it."""
-    answer = case.ctx.state.jobs.get(case.run.node)
-    today = _treated(case, DAY_S)
-    for job in dict.fromkeys([*case.run.jobs, *(answer.jobs if answer is not None else ())]):
+    job, nodes = _of_one_job(case.ctx, case.run)
+    if not job:
+        return ""
+    why = f"{_were_treated(case, nodes, 'a day')}, and job {job} ran on each of them as it does here"
+    return f"{why}: these belong together"
+
+
+def _of_one_job(ctx: Context, run: Run) -> tuple[str, list[str]]:
+    """The job that ran on so many other nodes when the same fault was treated there, and on this one; and these nodes."""
+    answer, cause = ctx.state.jobs.get(run.node), ctx.state.incidents[run.incident].cause
+    today = [each for each in ctx.state.began if each.at > ctx.now - DAY_S and each.cause == cause]
+    for job in dict.fromkeys([*run.jobs, *(answer.jobs if answer is not None else ())]):
         nodes = _nodes_of(each for each in today if job in each.jobs)
-        if case.run.node not in nodes and len(nodes) >= case.ctx.compiled.settings.same_cause_nodes:
-            why = f"{_were_treated(case, nodes, 'a day')}, and job {job} ran on each of them as it does here"
-            return f"{why}: these belong together"
-    return ""
+        if run.node not in nodes and len(nodes) >= ctx.compiled.settings.same_cause_nodes:
+            return job, nodes
+    return "", []
 
 
 def _within_a_day(case: Case) -> str:
@@ -222,6 +230,10 @@ def wait_for_people(ctx: Context, run: Run) -> bool:
     answer = ctx.state.jobs.get(run.node)
     run.related_since = run.related_since or ctx.now
     run.jobs = run.jobs or (list(answer.jobs) if answer is not None else [])
+    job, nodes = _of_one_job(ctx, run)
+    if job:
+        cause = ctx.state.incidents[run.incident].cause
+        ctx.changed.extend(job_suspects.suspected(ctx, job, cause, [*nodes, run.node]))
     return first
 
 

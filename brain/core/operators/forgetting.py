@@ -55,6 +55,7 @@ def forget(ctx: Context, node: str, why: str) -> None:
     for values in ctx.state.figures.values():
         values.pop(node, None)
     ctx.state.remedied.pop(node, None)
+    ctx.state.over.pop(node, None)
     releases.forget_node(ctx, node)
     lemons.forget_node(ctx, node)
     for nodes in ctx.state.aftermath.values():

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
 from brain.core.pack.spec import Place
-from brain.core.pack.topology import CELL, RELEASE, SCOPES, WIDE, node_of, type_of
+from brain.core.pack.topology import CELL, JOB, RELEASE, SCOPES, WIDE, node_of, type_of
 
 ALL = "all"
 _SHOWN = 5  # names that a text lists
@@ -27,6 +27,8 @@ def mistake(scope: str, nodes: Collection[str], places: Mapping[str, Place]) -> 
     if kind in WIDE:
         known = sorted({name for place in (*places.values(), Place()) for name in place.names(kind)})
         return "" if name in known else f"no {kind} {name!r}{have(name, known)}"
+    if kind == JOB:
+        return f"no scope {scope!r}: which nodes a job runs on changes; name the nodes"
     if kind == RELEASE:
         return f"no scope {scope!r}: which nodes have a version changes; name the nodes"
     node = node_of(scope)

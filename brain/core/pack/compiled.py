@@ -2,13 +2,14 @@
 
 import copy
 from collections.abc import Iterable
+from dataclasses import replace
 
 from brain.core.pack.conditions import SYMPTOM_PREFIX, symptoms_in
 from brain.core.pack.feeds import Feeds, Where
 from brain.core.pack.rulebook import MATCHER, Matcher
-from brain.core.pack.shared import ORDER, generated
+from brain.core.pack.shared import ORDER, generated, with_jobs
 from brain.core.pack.spec import Match, Override, Pack, Rule, Runbook, Symptom
-from brain.core.pack.topology import CELL, WIDE, Topology, type_of
+from brain.core.pack.topology import CELL, JOB, WIDE, Topology, type_of
 
 
 class Compiled:
@@ -19,9 +20,10 @@ class Compiled:
         self.pack = pack
         self.settings = pack.settings
         self.topology = topology or Topology(pack.places)
-        shared = list(generated(pack, self.topology.kinds))
+        pack_rules = with_jobs(pack.rules)
+        shared = list(generated(replace(pack, rules=pack_rules), self.topology.kinds))
         symptoms = [*pack.symptoms, *(symptom for symptom, _ in shared)]
-        rules = [*pack.rules, *(rule for _, rule in shared)]
+        rules = [*pack_rules, *(rule for _, rule in shared)]
         self.symptoms: dict[str, Symptom] = {symptom.name: symptom for symptom in symptoms}
         self.rules: dict[str, Rule] = {rule.name: rule for rule in rules}
         self.runbooks: dict[str, Runbook] = {runbook.name: runbook for runbook in pack.runbooks}
@@ -49,6 +51,10 @@ class Compiled:
                 scopes = self.rule_scopes.setdefault(name, [])
                 if rule.scope not in scopes:
                     scopes.append(rule.scope)
+        # the symptoms whose nodes are counted by jobs
+        self.by_job = tuple(
+            name for name, counting in self.spreads.items() if any(one.scope == JOB for one in counting)
+        )
         for counting in self.spreads.values():
             counting.sort(
                 key=lambda symptom: ORDER.get(symptom.scope, -1)
@@ -57,7 +63,7 @@ class Compiled:
         self.families: dict[str, tuple[str, ...]] = {}
         self.counting: dict[str, list[Rule]] = {}
         for rule in rules:
-            if rule.scope in (*WIDE, CELL):
+            if rule.scope in (JOB, *WIDE, CELL):
                 named = [self.symptoms[name] for name in symptoms_in(rule.when) if name in self.symptoms]
                 of = tuple(dict.fromkeys(one.of for one in named if one.detect == "spread"))
                 if of:

@@ -10,7 +10,7 @@ from agent.contract.kinds import Kind
 from brain.core.pack import conditions, vocabulary
 from brain.core.pack.finding import Finding
 from brain.core.pack.spec import Match, Pack, Symptom
-from brain.core.pack.topology import CELL, NODELESS, SCOPES, WIDE
+from brain.core.pack.topology import CELL, JOB, NODELESS, SCOPES, WIDE
 
 KINDS: Mapping[str, Kind] = NODE_KINDS | vocabulary.KINDS
 # Fields that the situation of every node and component has.
@@ -102,12 +102,21 @@ def _spread(symptom: Symptom, path: _Path, known: Mapping[str, Symptom]) -> Iter
         yield Finding(path=(*path, "of"), text=f"there is no symptom {symptom.of!r} whose nodes to count")
     elif counted.scope in NODELESS:
         yield Finding(path=(*path, "of"), text=f"{symptom.of} is not a symptom of nodes or their parts")
-    if symptom.scope not in (*WIDE, CELL):
-        yield Finding(path=(*path, "scope"), text=f"a spread is counted at {', '.join(WIDE)} or {CELL}")
+    if symptom.scope not in (JOB, *WIDE, CELL):
+        text = f"a spread is counted at {', '.join((JOB, *WIDE))} or {CELL}"
+        yield Finding(path=(*path, "scope"), text=text)
+    if symptom.scope == JOB and counted is not None and not _told_by_jobs(counted):
+        text = f"no log of a job tells {symptom.of}: a job is the place of what its log tells only"
+        yield Finding(path=(*path, "of"), text=text)
     if symptom.on:
         yield Finding(path=(*path, "on"), text="a spread has no facts of its own, it counts those of `of`")
     if not 0 <= symptom.share <= 1:
         yield Finding(path=(*path, "share"), text="is a share: 0 to 1")
+
+
+def _told_by_jobs(symptom: Symptom) -> bool:
+    kinds = [KINDS[match.kind] for match in symptom.on if match.kind in KINDS]
+    return any(JOB in kind.component.split(",") for kind in kinds)
 
 
 def _sum(symptom: Symptom, path: _Path) -> Iterator[Finding]:

@@ -7,11 +7,11 @@ single incidents. Which place it is when several are reached at once is judged b
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Knowledge, Pack, Paging, Priority, Rule, Settings, Symptom, Text
-from brain.core.pack.topology import CELL, NODELESS, WIDE
+from brain.core.pack.topology import CELL, JOB, NODELESS, WIDE
 
 _SHARED = "shared-"  # how the names of generated rules begin
 GENERATED = "shared_"  # and those of generated symptoms
@@ -102,6 +102,31 @@ def generated(pack: Pack, kinds: Iterable[str], *, only: str = "") -> Iterator[t
         for kind in wanted:
             counter = _counter(symptom, kind, pack.settings)
             yield counter, _rule(symptom, counter, causes, hold_off_s, there, page)
+
+
+def with_jobs(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The rules as they are meant: what explains a cause on a node of a job explains it of the whole job, as a lost GPU that all
+    ranks wait for.
+    """
+    own = list(rules)
+    of_jobs = {rule.cause or rule.name: rule.inhibits for rule in own if rule.scope == JOB}
+
+    def more(rule: Rule, causes: tuple[str, ...]) -> tuple[str, ...]:
+        found = [job for job, there in of_jobs.items() if any(cause in there for cause in causes)]
+        return tuple(dict.fromkeys((*causes, *found))) if rule.scope != JOB else causes
+
+    return (
+        tuple(
+            replace(
+                rule,
+                inhibits=more(rule, rule.inhibits),
+                inhibits_on_node=more(rule, rule.inhibits_on_node),
+            )
+            for rule in own
+        )
+        if of_jobs
+        else tuple(own)
+    )
 
 
 def base(symptom: str) -> str:

@@ -1,9 +1,9 @@
 """Scopes, and which contain which.
 
 A scope is a text: `<component type>/<node>/<name>` (`gpu/n1/0000:3b:00`, `disk/n1/nvme0`), `node/<node>`, `chassis/<name>`,
-`leaf/<name>`, or another place of a kind in `WIDE`, `release/<what>/<version>` (the nodes that have it now), or `cell`. A node
-may stand in several places of one kind (two power feeds, a leaf switch for each rail); a device on a rail belongs to the leaf
-switch of that rail only.
+`leaf/<name>`, or another place of a kind in `WIDE`, `job/<id>` (the nodes where its logs tell something),
+`release/<what>/<version>` (the nodes that have it now), or `cell`. A node may stand in several places of one kind (two power
+feeds, a leaf switch for each rail); a device on a rail belongs to the leaf switch of that rail only.
 """
 
 from collections.abc import Mapping
@@ -28,8 +28,10 @@ WIDE = (
     "room",
     "fabric",
 )
+JOB = "job"  # whose nodes are those where its logs tell something; brain/core/faults/jobs.py
 RELEASE = "release"  # what nodes have in common that is no place; brain/core/faults/releases.py
-NODELESS = (*WIDE, RELEASE, CELL)  # wider than a node
+_NAMED = (JOB, RELEASE)  # a scope is the component of its own facts
+NODELESS = (JOB, *WIDE, RELEASE, CELL)  # wider than a node
 SCOPES = (
     "gpu",
     "nvswitch",
@@ -38,7 +40,6 @@ SCOPES = (
     "link",
     "bond",
     "service",
-    "job",
     "disk",
     "mount",
     "pcie",
@@ -160,7 +161,7 @@ class Topology:
             name = _rail(place, component) if wanted == "leaf" and place.rails else ""
             name = name or getattr(place, wanted)
             return f"{wanted}/{name}" if name else ""
-        if RELEASE in (wanted, kind):
+        if wanted in _NAMED or kind in _NAMED:
             return component if wanted == kind else ""
         if wanted == kind:
             return f"{kind}/{node}/{_whole_name(kind, name)}"
@@ -219,6 +220,8 @@ class Topology:
 
     def size(self, scope: str, known: int) -> int:
         """How many nodes a scope has. `known`: the number of nodes heard of, for scopes that no node's place names."""
+        if type_of(scope) == JOB:
+            return 0  # nobody says how many it has
         if scope == CELL or type_of(scope) == "fabric":
             return max(known, self._sizes.get(scope, 0), len(self.places) if scope == CELL else 0)
         return self._sizes.get(scope, 0) or known

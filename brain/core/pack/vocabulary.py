@@ -21,6 +21,7 @@ ALERT_FIRING = "alert.firing"
 FLEET_RELEASE = "fleet.release"
 NODE_LEMON = "node.lemon"
 FLEET_RACK = "fleet.rack"
+FLEET_JOB = "fleet.job"
 
 _EVENT = (
     Field(name="event", type="text", summary="UFM's number of the event's type"),
@@ -255,6 +256,19 @@ KINDS: dict[str, Kind] = {
                 ),
             ),
             example={"cause": "gpu-lost", "nodes": 5, "of": 16, "others": 2, "of_others": 240, "p": 9.7e-06},
+        ),
+        Kind(
+            name=FLEET_JOB,
+            component="job",
+            severity=Severity.ERROR,
+            source="brain",
+            summary="One fault was treated on several nodes within a day, one job ran on each of them, and the next one waits.",
+            fields=(
+                Field(name="cause", type="text", summary="the fault"),
+                Field(name="job", type="text", summary="as the scheduler names it"),
+                Field(name="nodes", type="int", summary="nodes that had it, the one that waits among them"),
+            ),
+            example={"cause": "gpu-lost", "job": "666", "nodes": 6},
         ),
         Kind(
             name=FLEET_RELEASE,

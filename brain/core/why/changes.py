@@ -14,7 +14,7 @@ from brain.core.incidents import OVER
 from brain.core.pack import conditions
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Rule, Symptom, Text
-from brain.core.pack.topology import CELL, WIDE, component_of, node_of, type_of
+from brain.core.pack.topology import CELL, JOB, WIDE, component_of, node_of, type_of
 from brain.core.state import Incident, IncidentState, SymptomState
 from brain.core.why import obstacles, standing, words
 from brain.core.why.words import span_text
@@ -148,7 +148,7 @@ def _wider(ctx: Context, incident: Incident) -> Iterator[Change]:
         state = ctx.state.symptoms.get(key)
         if state is None or not state.active:
             continue
-        for spec, place, _ in spread.watchers(ctx, name, scope):
+        for spec, place, _ in spread.watchers(ctx, name, scope, state.jobs):
             wide_key = ids.key(spec.name, place)
             wide = ctx.state.symptoms.get(wide_key) or SymptomState(name=spec.name, scope=place)
             if wide.active or wide_key in told or len(told) >= MOST:
@@ -204,7 +204,7 @@ def _others(ctx: Context, incident: Incident) -> Iterator[Change]:
         shares = any(name in own for name in symptoms_in(rule.when))
         if (
             cause == incident.cause
-            or rule.scope in (*WIDE, CELL)
+            or rule.scope in (JOB, *WIDE, CELL)
             or not (shares or incident.cause in (*rule.inhibits, *rule.inhibits_on_node))
         ):
             continue

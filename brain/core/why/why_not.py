@@ -12,13 +12,13 @@ from functools import partial
 
 from agent.contract.counted import span
 from agent.contract.errors import ConfigError
-from brain.core import explaining, ids, incidents, stops
+from brain.core import explaining, ids, stops
 from brain.core.context import Context
 from brain.core.faults import situations
 from brain.core.healing import modes
 from brain.core.operators import scopes
 from brain.core.pack.spec import Mode, Place, Rule, Scalar
-from brain.core.pack.topology import CELL, RELEASE, SCOPES, WIDE, component_of, node_of, type_of
+from brain.core.pack.topology import CELL, JOB, RELEASE, SCOPES, WIDE, component_of, node_of, type_of
 from brain.core.people import do
 from brain.core.state import Incident, IncidentState, Run, RunState
 from brain.core.why import obstacles, standing, words
@@ -145,6 +145,8 @@ def _scope(ctx: Context, rule: Rule, scope: str) -> str:
     node = node_of(scope) if kind in SCOPES else ""
     if kind == RELEASE:  # what matched there stands in its situation
         known = scope in ctx.index.active
+    elif kind == JOB:  # nobody lists them
+        known = len(scope) > len(f"{JOB}/")
     elif node:
         known = (node in nodes or node in places) and (kind == "node" or len(scope.split("/", 2)) > 2)
     else:
@@ -302,12 +304,15 @@ def _matched(ctx: Context, rule: Rule, scope: str, conditions: tuple[ConditionNo
     closed = (
         match
         if match in ctx.state.dismissed
-        else incidents.dismissed_around(ctx, rule.cause or rule.name, scope)
+        else explaining.dismissed_around(ctx, rule.cause or rule.name, scope)
     )
     if closed:
         when = words.ago(ctx.now, ctx.state.dismissed[closed])
         what = "its incident" if closed == match else f"the incident of {closed}, which explains it,"
-        why = f"{met}, and an operator closed {what} {when}: a newer fact opens it again"
+        ended = f"an operator closed {what}"
+        if closed == match and type_of(scope) == JOB:
+            ended = "what explained it was over, or an operator closed its incident,"
+        why = f"{met}, and {ended} {when}: a newer fact opens it again"
         return answer(outcome=MatchOutcome.DISMISSED, text=(why,))
     why = f"{met}, and no incident stands for it: the one that did is over, and the facts have not changed since"
     return answer(outcome=MatchOutcome.NO_INCIDENT, text=(why,))

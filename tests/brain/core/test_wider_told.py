@@ -2,7 +2,7 @@
 
 import pytest
 
-from brain.core.faults import wider
+from brain.core.faults import growing, wider
 from brain.core.state import Incident
 from tests.brain.core.ill_site import NOW, Site, match
 
@@ -72,11 +72,11 @@ def test_a_shared_cause_wanes_when_few_show_it() -> None:
     """One of its nodes is left, and it grew lately: nobody is called for it anew. Other symptoms of the incident do not count."""
     site = Site(range(1), began=NOW - 10).spread("leaf/l0", cause_at=NOW - 20)
     leaf = site.incident("leaf/l0")
-    assert not wider.wanes(site.ctx(), leaf)
+    assert not growing.wanes(site.ctx(), leaf)
     leaf.symptoms = ["sick@leaf/l0", "removed@leaf/l0", "shared_slow_leaf@leaf/l0"]
-    assert not wider.wanes(site.ctx(), leaf)
+    assert not growing.wanes(site.ctx(), leaf)
     leaf.symptoms.append("shared_sick_leaf@leaf/l0")
-    assert wider.wanes(site.ctx(), leaf)
+    assert growing.wanes(site.ctx(), leaf)
 
 
 def test_a_shared_cause_of_many_does_not_wane() -> None:
@@ -84,7 +84,7 @@ def test_a_shared_cause_of_many_does_not_wane() -> None:
     site = Site(range(8), began=NOW - 10).spread("leaf/l0", cause_at=NOW - 20)
     leaf = site.incident("leaf/l0")
     leaf.symptoms = ["shared_sick_leaf@leaf/l0"]
-    assert not wider.wanes(site.ctx(), leaf)
+    assert not growing.wanes(site.ctx(), leaf)
 
 
 def test_a_second_node_of_a_leaf_waits_for_a_third() -> None:
@@ -92,7 +92,7 @@ def test_a_second_node_of_a_leaf_waits_for_a_third() -> None:
     site = Site([0, 1], began=NOW - 60).spread("leaf/l0", "pod/p0", active=False)
     node = site.incident("node/n1")
     node.symptoms = ["sick@node/n1"]
-    assert wider.may_be_shared(site.ctx(), node) == (
+    assert growing.may_be_shared(site.ctx(), node) == (
         "n0 of the same leaf fell ill a short while ago: it is judged with it"
     )
 
@@ -111,7 +111,7 @@ def test_a_node_waits_for_others_no_longer(began: float, opened: float, scope: s
     site = Site([0, 1], began=began).spread(scope, active=active)
     node = site.incident("node/n1")
     node.symptoms, node.opened_at = ["sick@node/n1"], opened
-    assert wider.may_be_shared(site.ctx(), node) == ""
+    assert growing.may_be_shared(site.ctx(), node) == ""
 
 
 def test_neither_a_first_node_nor_a_place_waits() -> None:
@@ -119,7 +119,7 @@ def test_neither_a_first_node_nor_a_place_waits() -> None:
     site = Site([1], began=NOW - 60).spread("leaf/l0", active=False)
     node, leaf = site.incident("node/n1"), site.incident("leaf/l0")
     node.symptoms = leaf.symptoms = ["sick@node/n1"]
-    assert wider.may_be_shared(site.ctx(), node) == ""
+    assert growing.may_be_shared(site.ctx(), node) == ""
     site.state.symptoms["shared_sick_leaf@leaf/l0"].members["n0"] = NOW
-    assert wider.may_be_shared(site.ctx(), node)
-    assert wider.may_be_shared(site.ctx(), leaf) == ""
+    assert growing.may_be_shared(site.ctx(), node)
+    assert growing.may_be_shared(site.ctx(), leaf) == ""
