@@ -17,7 +17,7 @@ from simulations.actions.base import ActionRequest, Params, SimulatedAction, Sim
 from simulations.changes import ScheduledChange, after
 from simulations.faults import Fault, Fix
 from simulations.parts import SimulatedGpu, SimulatedLink, SimulatedPort
-from simulations.state import MachineState
+from simulations.state import REHEARSAL, ActionTimes, MachineState
 
 READ_S = 1.0  # pause between readings of the error counters
 IDLE_CHECK_S = 300.0  # pause between reports of one idle GPU
@@ -43,9 +43,9 @@ _FIXED_BY_A_BOOT = (
 class Machine:
     """One simulated node: its state, and the changes that are due."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, times: ActionTimes = REHEARSAL) -> None:
         self.name = name
-        self.state = MachineState(name=name)
+        self.state = MachineState(name=name, times=times)
         self._due: list[tuple[float, int, ch.Change]] = []
         self._count = 0
         self._kernel = KernelReader()

@@ -7,7 +7,6 @@ from dataclasses import replace
 from simulations import changes as ch
 from simulations.actions.base import (
     ASK_S,
-    BOOT_S,
     TRAIN_S,
     ActionRequest,
     SimulatedAction,
@@ -41,7 +40,7 @@ def drain(request: ActionRequest) -> SimulatedResult:
         return refused(f"someone has taken the drain off {machine.name}")
     if jobs and left_s > 0:
         began = () if machine.drain_reason else (_drained(request),)
-        return waiting(f"drained; waiting for {jobs}", left_s, *began)
+        return waiting(request, f"drained; waiting for {jobs}", left_s, *began)
     if theirs and jobs and then != "go_on":
         return failed(f"drained by someone else, left as it is ({theirs}), and there still run {jobs}", ASK_S)
     if theirs:
@@ -59,7 +58,7 @@ def wait_until_idle(request: ActionRequest) -> SimulatedResult:
     """Fails when jobs still run after its time."""
     left_s = request.number("wait_s", 0) - request.waited_s
     if request.machine.jobs and left_s > 0:
-        return waiting(f"waiting for {', '.join(request.machine.jobs)}", left_s)
+        return waiting(request, f"waiting for {', '.join(request.machine.jobs)}", left_s)
     if request.machine.jobs:
         return failed(f"never idle: {', '.join(request.machine.jobs)}", ASK_S)
     return _ok("no jobs")
@@ -90,8 +89,9 @@ def reboot_when_idle(request: ActionRequest) -> SimulatedResult:
     """Fails while jobs run, as they do not end by themselves; the node stays drained."""
     if request.machine.jobs:
         return failed(f"never idle: {', '.join(request.machine.jobs)}", ASK_S)
-    down = after(ASK_S, ch.GoesDown(for_s=BOOT_S))
-    return _ok("rebooted", BOOT_S + 2 * ASK_S, _drained(request), down)
+    boot_s = request.times.boot_s
+    down = after(ASK_S, ch.GoesDown(for_s=boot_s))
+    return _ok("rebooted", boot_s + 2 * ASK_S, _drained(request), down)
 
 
 def read_bmc(request: ActionRequest) -> SimulatedResult:
@@ -104,7 +104,7 @@ def power_on(request: ActionRequest) -> SimulatedResult:
     """Changes nothing on a node that is on."""
     if not request.machine.off:
         return _ok("it is on already")
-    return _ok("switched on", BMC_S, after(0, ch.GoesDown(for_s=BOOT_S, power=True)))
+    return _ok("switched on", BMC_S, after(0, ch.GoesDown(for_s=request.times.boot_s, power=True)))
 
 
 def power_off(_: ActionRequest) -> SimulatedResult:
@@ -112,16 +112,16 @@ def power_off(_: ActionRequest) -> SimulatedResult:
     return _ok("switched off", BMC_S, after(0, ch.GoesDown(for_s=math.inf)))
 
 
-def power_cycle(_: ActionRequest) -> SimulatedResult:
+def power_cycle(request: ActionRequest) -> SimulatedResult:
     """Power is cut and restored."""
-    return _ok("off and on again", BMC_S, after(0, ch.GoesDown(for_s=BOOT_S, power=True)))
+    return _ok("off and on again", BMC_S, after(0, ch.GoesDown(for_s=request.times.boot_s, power=True)))
 
 
 def restart(request: ActionRequest) -> SimulatedResult:
     """Refused for a node that is off."""
     if request.machine.off:
         return refused(f"{request.machine.name} is off: bmc.power_on switches it on")
-    return _ok("restarted", BMC_S, after(0, ch.GoesDown(for_s=BOOT_S)))
+    return _ok("restarted", BMC_S, after(0, ch.GoesDown(for_s=request.times.boot_s)))
 
 
 def isolate(request: ActionRequest) -> SimulatedResult:

@@ -6,7 +6,6 @@ from agent.contract import components, fabric, subnet
 from agent.contract.figures import Figure
 from simulations.actions.base import (
     ASK_S,
-    RESET_S,
     TRAIN_S,
     ActionRequest,
     SimulatedAction,
@@ -40,9 +39,14 @@ def reset_nic(request: ActionRequest) -> SimulatedResult:
     """The card is reset, and with it the interface or port through which it is named."""
     component = request.text("nic")
     if components.type_of(component) == "nic":
-        return fixed(f"{component} was reset", RESET_S, component, Fix.RESET_NIC)
+        return fixed(f"{component} was reset", request.times.reset_s, component, Fix.RESET_NIC)
     return _bounce(
-        request.machine, component, RESET_S, "and its card were reset", Fix.RESET_NIC, Fix.RESET_PORT
+        request.machine,
+        component,
+        request.times.reset_s,
+        "and its card were reset",
+        Fix.RESET_NIC,
+        Fix.RESET_PORT,
     )
 
 
