@@ -20,6 +20,8 @@ class GpuLost:
     bdf: str
     # Only another card helps; otherwise a power cycle brings it back.
     dead: bool = False
+    # A boot brings it back too, without a power cycle.
+    warm: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +265,9 @@ class FixApplied:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
     """People have repaired the node: every part works again."""
+
+    # Whether it stays drained; otherwise they have given it back by themselves.
+    stays_drained: bool = False
 
 
 Change = (

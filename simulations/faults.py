@@ -26,6 +26,7 @@ class Fix(StrEnum):
     RESET_NIC = "reset of a network card"
     FAIL_OVER_BOND = "failover of a bond"
     SET_MTU = "MTU of an interface set"
+    RESTART_SERVICE = "restart of a systemd unit"
     LOAD_MODULE = "kernel module loaded"
     PERSISTENCE = "persistence mode switched on"
     END_JOB = "end of a job on the node"

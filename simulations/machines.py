@@ -152,7 +152,7 @@ class Machine:
                     self.state.recovered[fault.name] = self.state.faults.pop(fault.name)
                 return [event for fault in fixed for event in fault.recovery]
             case ch.Repaired():
-                return self._repair(at)
+                return self._repair(change, at)
 
     def _make_all(self, changes: Iterable[ch.Change], at: float) -> list[UnsentEvent]:
         return [event for change in changes for event in self._make(change, at)]
@@ -169,7 +169,8 @@ class Machine:
         return self._make_all([*(ch.GpuReleased(bdf=bdf) for bdf in held), fix], at)
 
     def _go_down(self, change: ch.GoesDown, at: float) -> None:
-        """Changes that were due are dropped; the results of commands are reported after the boot."""
+        """Its jobs end, and changes that were due are dropped; the results of commands are reported after the boot."""
+        self.state.jobs.clear()
         self._due = [one for one in self._due if isinstance(one[2], ch.CommandEnds)]
         heapq.heapify(self._due)
         self.state.unreachable_until = at + change.for_s
@@ -180,11 +181,10 @@ class Machine:
         state = self.state
         state.unreachable_until = at
         state.boots += 1
-        state.jobs.clear()
         for gpu in state.gpus.values():
             gpu.removed = False  # a new kernel has not had it
         fixes = (*_FIXED_BY_A_BOOT, Fix.CYCLE_POWER) if change.power else _FIXED_BY_A_BOOT
-        powered = [gpu.bdf for gpu in state.gpus.values() if change.power and not gpu.dead]
+        powered = [gpu.bdf for gpu in state.gpus.values() if (change.power or gpu.warm) and not gpu.dead]
         out = [events.agent_started(VERSION, KERNEL, len(state.gpus), booted=True)]
         out += self._make_all((ch.FixApplied(fix=fix, component="node") for fix in fixes), at)
         out += self._make_all((ch.GpuReturned(bdf=bdf) for bdf in powered), at)
@@ -193,10 +193,12 @@ class Machine:
             out += self._symptoms(fault, at)
         return out + [events.gpu_lost(gpu) for gpu in state.gpus.values() if not gpu.present]
 
-    def _repair(self, at: float) -> list[UnsentEvent]:
+    def _repair(self, change: ch.Repaired, at: float) -> list[UnsentEvent]:
         """What people do to a broken machine; it changes nothing on a healthy one."""
         state = self.state
-        state.unreachable_until, state.drain_reason = 0.0, ""
+        state.unreachable_until = 0.0
+        if not change.stays_drained:
+            state.drain_reason = ""
         for link in state.links.values():
             # a new cable; the carrier comes, and is told, when the interface is taken up
             link.stuck, link.cut = link.stuck or link.cut, False
@@ -271,7 +273,7 @@ def _change_presence(
 ) -> list[UnsentEvent]:
     match change:
         case ch.GpuLost():
-            gpu.present, gpu.dead = False, change.dead
+            gpu.present, gpu.dead, gpu.warm = False, change.dead, change.warm
             return []
         case ch.NvmlQueried():
             return [] if gpu.present else [events.gpu_lost(gpu)]

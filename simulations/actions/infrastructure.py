@@ -17,6 +17,7 @@ from simulations.actions.base import (
     waiting,
 )
 from simulations.changes import ScheduledChange, after
+from simulations.faults import Fix
 
 MARK = "gpuward"  # begins the reason of our own drains, as in brain/actions/base.py
 BMC_S = 0.5  # a request to a BMC
@@ -136,23 +137,30 @@ def _set_switch_port(*steps: Callable[[str], ch.Change]) -> SimulatedAction:
     def action(request: ActionRequest) -> SimulatedResult:
         component = request.text("component")
         kind, _, name = component.partition("/")
-        device = name.removesuffix(".1")
         if kind == "link" and name in request.machine.links:
             return _ok(f"the switch's end of {component} was set")
-        if device not in request.machine.ports:
+        if _device(component) not in request.machine.ports:
             return refused(f"no switch port is known opposite {component}")
-        changes = (after(n * TRAIN_S, step(device)) for n, step in enumerate(steps))
+        changes = (after(n * TRAIN_S, step(component)) for n, step in enumerate(steps))
         return _ok(f"the switch's end of {component} was set", TRAIN_S * len(steps), *changes)
 
     return action
 
 
-def _down(device: str) -> ch.Change:
-    return ch.PortDown(device=device)
+def _down(component: str) -> ch.Change:
+    return ch.PortDown(device=_device(component))
 
 
-def _up(device: str) -> ch.Change:
-    return ch.PortUp(device=device)
+def _up(component: str) -> ch.Change:
+    return ch.PortUp(device=_device(component))
+
+
+def _trained(component: str) -> ch.Change:
+    return ch.FixApplied(fix=Fix.RESET_PORT, component=component)
+
+
+def _device(component: str) -> str:
+    return component.partition("/")[2].removesuffix(".1")
 
 
 ACTIONS: Mapping[str, SimulatedAction] = {
@@ -169,7 +177,7 @@ ACTIONS: Mapping[str, SimulatedAction] = {
     "bmc.restart": restart,
     "bmc.nmi": restart,
     "node.isolate": isolate,
-    "switch.port_bounce": _set_switch_port(_down, _up),
+    "switch.port_bounce": _set_switch_port(_down, _up, _trained),
     "switch.port_disable": _set_switch_port(_down),
     "switch.port_enable": _set_switch_port(_up),
 }

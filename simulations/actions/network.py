@@ -25,9 +25,10 @@ _NO_PORT = "this node has no InfiniBand port with a link"
 
 
 def bounce_link(request: ActionRequest) -> SimulatedResult:
-    """Down, a pause, up."""
+    """Down, a pause, up: the link is trained again."""
     down_s = request.number("down_s", 0.5)
-    return _bounce(request.machine, request.text("link"), down_s, f"down for {down_s:g} s, then up")
+    text = f"down for {down_s:g} s, then up"
+    return _bounce(request.machine, request.text("link"), down_s, text, Fix.RESET_PORT)
 
 
 def reset_port(request: ActionRequest) -> SimulatedResult:

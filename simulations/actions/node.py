@@ -42,6 +42,7 @@ def restart_service(request: ActionRequest) -> SimulatedResult:
         up_s + stay_s,
         after(STOP_S, UnitChanges(unit=name, active="inactive", result="success")),
         after(up_s, UnitChanges(unit=name, active="active")),
+        after(up_s, FixApplied(fix=Fix.RESTART_SERVICE, component=f"service/{name}")),
         *(after(up_s, GpuReleased(bdf=bdf)) for bdf in held),
     )
 
