@@ -7,7 +7,7 @@ what each does to the state of the machine and what its agent reports.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent.contract.messages import Scalar
+from agent.contract.messages import Scalar, UnsentEvent
 from simulations.faults import Fault, Fix
 
 # GPUs, and what holds them
@@ -156,6 +156,13 @@ class KernelLogs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSays:
+    """The agent reports something that changes nothing of the machine's own state."""
+
+    unsent: UnsentEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitChanges:
     """A systemd unit changes its state."""
 
@@ -288,6 +295,7 @@ Change = (
     | AdminDown
     | AdminUp
     | KernelLogs
+    | AgentSays
     | UnitChanges
     | JobStarts
     | JobEnds

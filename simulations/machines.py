@@ -21,6 +21,7 @@ from simulations.state import REHEARSAL, ActionTimes, MachineState
 
 READ_S = 1.0  # pause between readings of the error counters
 IDLE_CHECK_S = 300.0  # pause between reports of one idle GPU
+SHOWS_S = 2.0  # until a part that is still broken shows it again
 USER = "ann"  # whose jobs run
 KERNEL = "6.1.0 (simulated)"
 VERSION = "simulated"
@@ -53,6 +54,10 @@ class Machine:
     def healthy(self) -> bool:
         """Whether nothing is wrong with it, and nothing that is due can break it."""
         return self.state.healthy and all(isinstance(change, _HARMLESS) for _, _, change in self._due)
+
+    def down(self, now: float) -> bool:
+        """Whether no process runs on it now: it is off, boots, or hangs. One that is only unheard is not down."""
+        return (self.state.goes_down and now < self.state.unreachable_until) or self.state.hung
 
     def apply(self, plan: Iterable[ScheduledChange], now: float) -> None:
         """Schedules these changes."""
@@ -107,6 +112,8 @@ class Machine:
                 return _change_link(self.state.links[change.link], change)
             case ch.KernelLogs():
                 return self._kernel.read(change.text)
+            case ch.AgentSays(unsent=unsent):
+                return [unsent]
             case ch.UnitChanges():
                 unit = self.state.units[change.unit]
                 changed, unit.active = unit.active != change.active, change.active
@@ -130,7 +137,7 @@ class Machine:
                     )
                 ]
             case ch.GoesUnreachable():
-                self.state.unreachable_until = at + change.for_s
+                self.state.unreachable_until, self.state.goes_down = at + change.for_s, False
                 return []
             case ch.GoesDown():
                 self._go_down(change, at)
@@ -143,6 +150,9 @@ class Machine:
             case ch.FaultBegins(fault=fault):
                 self.state.faults[fault.name] = fault
                 self.state.recovered.pop(fault.name, None)
+                if fault.shows_after_s:
+                    self.apply([after(fault.shows_after_s, ch.SymptomsRepeat(name=fault.name))], at)
+                    return []
                 return self._symptoms(fault, at)
             case ch.SymptomsRepeat(name=name):
                 return self._symptoms(self.state.faults[name], at) if name in self.state.faults else []
@@ -150,6 +160,9 @@ class Machine:
                 fixed = [one for one in self.state.faults.values() if one.fixed_by(fix, component, target)]
                 for fault in fixed:
                     self.state.recovered[fault.name] = self.state.faults.pop(fault.name)
+                for fault in self.state.faults.values():
+                    if fault.shows_again and fix is not Fix.TIME and fault.reached_by(component):
+                        self.apply([after(SHOWS_S, ch.SymptomsRepeat(name=fault.name))], at)
                 return [event for fault in fixed for event in fault.recovery]
             case ch.Repaired():
                 return self._repair(change, at)
@@ -173,7 +186,7 @@ class Machine:
         self.state.jobs.clear()
         self._due = [one for one in self._due if isinstance(one[2], ch.CommandEnds)]
         heapq.heapify(self._due)
-        self.state.unreachable_until = at + change.for_s
+        self.state.unreachable_until, self.state.goes_down = at + change.for_s, True
         if not self.state.off:
             self.apply([after(change.for_s, ch.Boots(power=change.power))], at)
 

@@ -70,6 +70,8 @@ class MachineState:
     boots: int = 0
     # It is unreachable until then; inf: it is switched off.
     unreachable_until: float = 0.0
+    # And it is down until then; otherwise only its network fails.
+    goes_down: bool = False
     times: ActionTimes = REHEARSAL
 
     @property

@@ -5,6 +5,7 @@ only (law 9).
 """
 
 import heapq
+import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -29,13 +30,15 @@ from brain.core.inputs import (
 )
 from brain.core.pack.spec import Pack
 from brain.core.rehearsal.timeline import Timeline
-from simulations.changes import CommandEnds, after
+from simulations import events
+from simulations.changes import AgentSays, CommandEnds, after
 from simulations.drills import DRILLS
 from simulations.drills.drill import of_one_leaf
 from simulations.state import REHEARSAL, ActionTimes
 from simulations.virtual_fleet import START, VirtualFleet
 
 BEAT_S = 2.0
+PROGRESS_S = 10  # between two reports of a long action, as the agent's own
 LATENCY_S = 0.005  # from a node to the brain, and back
 
 
@@ -53,7 +56,7 @@ class Simulator(VirtualFleet):
     ) -> None:
         """`engine`: a new one; its actions must include every action of the pack's runbooks."""
         super().__init__(nodes, start=start, times=times)
-        self.timeline = Timeline(engine, self.perform)
+        self.timeline = self.timeline_of(engine)
         self._seq = dict.fromkeys(nodes, 0)
         # Actions of the brain that wait, such as a drain for jobs: (when it is asked again, step id); step id -> (step, since).
         self._asked: list[tuple[float, str]] = []
@@ -64,6 +67,10 @@ class Simulator(VirtualFleet):
         self._commands: set[str] = set()
         self.timeline.feed(Leader(id="lead", epoch=1, brain="simulator"), start)
         self.timeline.feed(PackLoaded(id="pack", pack=pack), start)
+
+    def timeline_of(self, engine: Engine) -> Timeline:
+        """What the engine's inputs and effects go through."""
+        return Timeline(engine, self.perform)
 
     def inject(self, drill: str, node: str = "", *, at_s: float) -> None:
         """Begins a drill `at_s` after the start: on that node, on some of its leaf, or on all, as the drill says."""
@@ -103,10 +110,10 @@ class Simulator(VirtualFleet):
         times += [self._asked[0][0]] if self._asked else []
         return min(times, default=None)
 
-    def look_now(self, node: str, now: float) -> None:
-        """The actions of the brain that wait for something on this node look again at once: it may have come."""
+    def look_now(self, nodes: frozenset[str], now: float) -> None:
+        """The actions of the brain that wait for something on these nodes look again at once: it may have come."""
         for step_id, (step, _) in self._under_way.items():
-            if step.node == node:
+            if step.node in nodes:
                 heapq.heappush(self._asked, (now, step_id))
 
     def _begin(self, drill: str, node: str, at: float) -> None:
@@ -210,7 +217,11 @@ class Simulator(VirtualFleet):
                 blind=result.blind,
                 data=result.data,
             )
-            machine.apply([after(result.took_s, end)], now)
+            said = (
+                after(at_s, AgentSays(unsent=events.command_progress(step.id, at_s)))
+                for at_s in range(PROGRESS_S, math.ceil(result.took_s), PROGRESS_S)
+            )
+            machine.apply([*said, after(result.took_s, end)], now)
             self.schedule(step.node, now)
         return []
 

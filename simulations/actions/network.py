@@ -111,12 +111,13 @@ def inspect_fabric(request: ActionRequest) -> SimulatedResult:
 
 
 def check_ports(request: ActionRequest) -> SimulatedResult:
-    """Fails for a named port or interface without a link, and for any port without one."""
+    """Fails for a named port or interface without a link, for any port without one, and for a card with a fault."""
     machine, component = request.machine, str(request.params.get("component", components.NODE))
     down = [port.component for port in machine.ports.values() if not port.up]
     down += [
         link.component for link in machine.links.values() if link.component == component and not link.carrier
     ]
+    down += [fault.component for fault in machine.faults.values() if fault.component.startswith("nic/")]
     active = sum(port.up for port in machine.ports.values())
     figures = (
         Figure(name="port.mt4129.active", value=active),
