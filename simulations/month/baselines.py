@@ -13,7 +13,7 @@ from simulations.changes import after
 from simulations.faults import Fix
 from simulations.month.draw import FaultCase, Month
 from simulations.month.engine_fleet import times
-from simulations.month.kinds import Peer
+from simulations.month.kinds import PeerRemedy
 from simulations.month.people import People, remedy
 from simulations.month.world import World
 from simulations.virtual_fleet import VirtualFleet
@@ -30,7 +30,7 @@ REMEDIES = 5  # in a week, then a person: as NVSentinel
 DAY_S = 86400.0
 
 
-class Baseline(VirtualFleet):
+class BaselineFleet(VirtualFleet):
     """A fleet under a policy that is not gpuward's."""
 
     name: str
@@ -117,7 +117,7 @@ class Baseline(VirtualFleet):
             self.apply(node, [after(0, ch.DrainSet(reason=""))], now)
 
 
-class Ideal(Baseline):
+class Ideal(BaselineFleet):
     """No policy but a bound: whatever is wrong is known at once, and the gentlest remedy that works is begun at once."""
 
     name = "the ideal"
@@ -128,50 +128,50 @@ class Ideal(Baseline):
         self.people = People(self.world, at_once=True)
 
     def began(self, case: FaultCase, node: str, now: float) -> None:
-        """See Baseline."""
+        """See BaselineFleet."""
         if not case.kind.late and not case.kind.benign:
             self.people.called(node, now, self._done)
 
     def showed(self, case: FaultCase, node: str, now: float) -> None:
-        """See Baseline."""
+        """See BaselineFleet."""
         if self.lasts(case, node):
             self.people.called(node, now, self._done)
 
 
-class PeopleAlone(Baseline):
+class PeopleAlone(BaselineFleet):
     """Nobody is told: somebody notices, looks, and repairs."""
 
     name = "people alone"
     summary = "no alerts: a failed job is noticed, then somebody looks and repairs"
 
     def began(self, case: FaultCase, node: str, now: float) -> None:
-        """See Baseline."""
+        """See BaselineFleet."""
         if not case.kind.late and not case.noise:
             self.notice(case, node, now)
 
 
-class AlertingOnly(Baseline):
+class AlertingOnly(BaselineFleet):
     """Alerts page people, who do the rest."""
 
     name = "alerting only"
     summary = "exporters scraped every 15 s, alerts after 5 minutes; people do the rest"
 
     def began(self, case: FaultCase, node: str, now: float) -> None:
-        """See Baseline."""
+        """See BaselineFleet."""
         if case.kind.alerts:
             self.call(self.next_look(node, now, SCRAPE_S) + FOR_S, partial(self.page, case, node))
         elif not case.kind.late and not case.noise:
             self.notice(case, node, now)
 
 
-class DrainAndReboot(Baseline):
+class DrainAndReboot(BaselineFleet):
     """A health check drains a node for whatever it finds, and reboots it when it is idle; twice a day, then a person."""
 
     name = "drain and reboot"
     summary = "a check every 5 minutes drains and reboots for whatever it finds; after two in a day a person"
 
     def began(self, case: FaultCase, node: str, now: float) -> None:
-        """See Baseline."""
+        """See BaselineFleet."""
         if not case.kind.checked:
             if not case.kind.late and not case.noise:
                 self.notice(case, node, now)
@@ -233,8 +233,8 @@ class NvSentinel(AlertingOnly):
         self._busy: dict[str, None] = {}
 
     def began(self, case: FaultCase, node: str, now: float) -> None:
-        """See Baseline."""
-        if case.kind.peer is Peer.NOTHING:
+        """See BaselineFleet."""
+        if case.kind.peer is PeerRemedy.NOTHING:
             super().began(case, node, now)
         else:
             self.call(self.next_look(node, now, SCRAPE_S), partial(self._quarantine, case, node))
@@ -253,7 +253,7 @@ class NvSentinel(AlertingOnly):
         self.world.when_idle(node, partial(self._remedy, case, node), now)
 
     def _remedy(self, case: FaultCase, node: str, now: float) -> None:
-        fix = Fix.RESET_ALL_GPUS if case.kind.peer is Peer.RESET else Fix.REBOOT
+        fix = Fix.RESET_ALL_GPUS if case.kind.peer is PeerRemedy.RESET else Fix.REBOOT
         took_s = remedy(self.world, node, case, fix, now)
         self.call(now + took_s + SETTLE_S, partial(self._back, node))
 
@@ -262,8 +262,8 @@ class NvSentinel(AlertingOnly):
         del self._busy[node]
         self.give_back(node, now)
         for case in list(self.world.open.get(node, {}).values()):
-            if case.kind.peer is not Peer.NOTHING:
+            if case.kind.peer is not PeerRemedy.NOTHING:
                 self.call(self.next_look(node, now, SCRAPE_S), partial(self._quarantine, case, node))
 
 
-BASELINES: tuple[type[Baseline], ...] = (PeopleAlone, AlertingOnly, DrainAndReboot, NvSentinel, Ideal)
+BASELINES: tuple[type[BaselineFleet], ...] = (PeopleAlone, AlertingOnly, DrainAndReboot, NvSentinel, Ideal)

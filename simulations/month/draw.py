@@ -14,8 +14,8 @@ from statistics import NormalDist
 
 from brain.core.pack.spec import Place
 from simulations.faults import Fix
-from simulations.month.kinds import Cured, Kind
-from simulations.month.profile import KINDS, Lognormal, Profile, Tail
+from simulations.month.kinds import Cured, FaultKind
+from simulations.month.profile import KINDS, HazardTail, Lognormal, Profile
 
 NOISE = "noise"  # the cause of what is none
 
@@ -29,7 +29,7 @@ class FaultCase:
     at_s: float
     # of the profile; NOISE: it only looks like a fault
     cause: str
-    kind: Kind
+    kind: FaultKind
     nodes: tuple[str, ...]
     # what ends it
     fixes: tuple[Fix, ...]
@@ -95,7 +95,7 @@ def draw(profile: Profile, *, nodes: int = 0, days: float = 0.0, seed: int = 1) 
     days = days or profile.fleet.days
     chance = random.Random(f"gpuward {seed}")  # noqa: S311  a simulation, not a secret
     hazards = list(accumulate(_hazards(chance, len(where), profile.tail)))
-    parts: list[tuple[str, Kind, float]] = []
+    parts: list[tuple[str, FaultKind, float]] = []
     whole = fsum(cause.count for cause in profile.causes.values())
     for name, cause in profile.causes.items():
         shares = fsum(cause.kinds.values())
@@ -103,7 +103,7 @@ def draw(profile: Profile, *, nodes: int = 0, days: float = 0.0, seed: int = 1) 
             rate = profile.faults_per_1000_node_days * cause.count / whole * share / shares
             parts.append((name, KINDS[named], rate))
     parts += [(NOISE, KINDS[named], rate) for named, rate in profile.noise_per_1000_node_days.items()]
-    found: list[tuple[float, str, Kind, int]] = []
+    found: list[tuple[float, str, FaultKind, int]] = []
     for name, kind, rate in parts:
         per_s = rate / 1000 / 86400 * len(where)
         at_s = 0.0
@@ -132,13 +132,13 @@ def _holds(profile: Profile, seed: int, where: Mapping[str, Place], days: float)
         )
 
 
-def _hit(names: Sequence[str], where: Mapping[str, Place], node: str, kind: Kind) -> tuple[str, ...]:
+def _hit(names: Sequence[str], where: Mapping[str, Place], node: str, kind: FaultKind) -> tuple[str, ...]:
     if not kind.wide:
         return (node,)
     return tuple(name for name in names if where[name].leaf == where[node].leaf)
 
 
-def _hazards(chance: random.Random, count: int, tail: Tail) -> list[float]:
+def _hazards(chance: random.Random, count: int, tail: HazardTail) -> list[float]:
     """Lognormal, so that the top share of the nodes has that share of the faults: the top q of a lognormal distribution have
     the share Phi(sigma - z(1 - q)) of its sum.
     """
@@ -148,7 +148,7 @@ def _hazards(chance: random.Random, count: int, tail: Tail) -> list[float]:
 
 
 def _case(
-    profile: Profile, seed: int, n: int, at_s: float, cause: str, kind: Kind, nodes: tuple[str, ...]
+    profile: Profile, seed: int, n: int, at_s: float, cause: str, kind: FaultKind, nodes: tuple[str, ...]
 ) -> FaultCase:
     chance = random.Random(f"gpuward {seed} fault {n}")  # noqa: S311  its own, so that no fault shifts another's luck
     luck, found = (

@@ -76,7 +76,7 @@ class JobLoss:
         return self.work + self.away + self.hanging + self.slow
 
 
-class Scheduler:
+class GangScheduler:
     """The gangs of a fleet, and where they run."""
 
     def __init__(self, fleet: VirtualFleet, month: Month) -> None:

@@ -31,7 +31,7 @@ class Cured(StrEnum):
     JOB = "the end of the job: nothing is wrong with the node"
 
 
-class Peer(StrEnum):
+class PeerRemedy(StrEnum):
     """What NVSentinel does about it: its monitors see GPUs, NVSwitches and the kernel's GPU lines (shared with no fabric)."""
 
     NOTHING = "not seen"
@@ -60,7 +60,7 @@ Plan = tuple[ScheduledChange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class FaultKind:
     """One kind of fault."""
 
     name: str
@@ -78,7 +78,7 @@ class Kind:
     # Whether alerts on the usual exporters (DCGM's, the node's, systemd's) see it, and a health check on the node.
     alerts: bool = True
     checked: bool = True
-    peer: Peer = Peer.NOTHING
+    peer: PeerRemedy = PeerRemedy.NOTHING
     # Whether it hits all nodes of a leaf switch.
     wide: bool = False
     # Where the numbers are from; empty: stated here.

@@ -7,7 +7,7 @@ from simulations import changes as ch
 from simulations.changes import after
 from simulations.events import event
 from simulations.faults import Fault, Fix
-from simulations.month.kinds import Cured, Harm, Kind, Onset, Peer, Plan, begins
+from simulations.month.kinds import Cured, FaultKind, Harm, Onset, PeerRemedy, Plan, begins
 
 SAMPLE_S = 1.0  # the agent's pause between two samples of NVML
 HUNG_S = 10.0  # after which a call of NVML counts as hung
@@ -164,72 +164,72 @@ def _corrected(onset: Onset) -> Plan:
     return begins(onset, "node"), after(0.1, ch.AgentSays(unsent=counted))
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind(
+KINDS: tuple[FaultKind, ...] = (
+    FaultKind(
         name="gpu-off-bus",
         summary="XID 79: a GPU falls off the bus",
         plan=_off_bus,
         harm=Harm.KILLS,
         cures={Fix.REBOOT: 0.3, Fix.CYCLE_POWER: 0.75},
-        peer=Peer.REBOOT,
+        peer=PeerRemedy.REBOOT,
     ),
-    Kind(
+    FaultKind(
         name="gpu-uncontained",
         summary="XID 95: an uncontained memory error; the driver asks for a reset",
         plan=_uncontained,
         harm=Harm.KILLS,
         cures={Fix.RESET_GPU: 0.85, Fix.REBOOT: 0.92, Fix.CYCLE_POWER: 0.92},
-        peer=Peer.RESET,
+        peer=PeerRemedy.RESET,
         source=_DELTA,
     ),
-    Kind(
+    FaultKind(
         name="gpu-gsp-timeout",
         summary="XID 119: the GPU's system processor does not answer",
         plan=_gsp,
         harm=Harm.KILLS,
         cures={Fix.RESET_GPU: 0.5, Fix.REBOOT: 0.85, Fix.CYCLE_POWER: 0.95},
-        peer=Peer.RESET,
+        peer=PeerRemedy.RESET,
     ),
-    Kind(
+    FaultKind(
         name="gpu-engine-hang",
         summary="XID 109: an engine of a GPU does not switch contexts",
         plan=_engine_hang,
         harm=Harm.KILLS,
         cures={Fix.RESET_GPU: 0.8, Fix.REBOOT: 0.9, Fix.CYCLE_POWER: 0.95},
-        peer=Peer.RESET,
+        peer=PeerRemedy.RESET,
     ),
-    Kind(
+    FaultKind(
         name="gpu-row-marked",
         summary="XID 94 and 63: a contained memory error; a row waits for a reset to be remapped",
         plan=_row_marked,
         harm=Harm.NONE,  # the program that met the error has ended; others run on
         cures={Fix.RESET_GPU: 0.92, Fix.REBOOT: 0.92, Fix.CYCLE_POWER: 0.92},
-        peer=Peer.RESET,
+        peer=PeerRemedy.RESET,
         source=_DELTA,
     ),
-    Kind(
+    FaultKind(
         name="gpu-rows-spent",
         summary="a row of a GPU's memory can no longer be remapped",
         plan=_rows_spent,
         harm=Harm.KILLS,
-        peer=Peer.RESET,
+        peer=PeerRemedy.RESET,
     ),
-    Kind(
+    FaultKind(
         name="nvlink-down",
         summary="an NVLink of a GPU is down",
         plan=_nvlink,
         harm=Harm.KILLS,
         cures={Fix.RESET_ALL_GPUS: 0.75, Fix.REBOOT: 0.8, Fix.CYCLE_POWER: 0.85},
-        peer=Peer.RESET,
+        peer=PeerRemedy.RESET,
     ),
-    Kind(
+    FaultKind(
         name="gpu-hot",
         summary="a GPU is at its temperature limit",
         plan=_hot,
         harm=Harm.SLOWS,
         cures={Fix.LIMIT_POWER: 0.7},
     ),
-    Kind(
+    FaultKind(
         name="gpu-silent",
         summary="a GPU computes wrongly, and nothing says so: the job sees it in its numbers",
         plan=_silent,
@@ -239,14 +239,14 @@ KINDS: tuple[Kind, ...] = (
         alerts=False,
         checked=False,
     ),
-    Kind(
+    FaultKind(
         name="driver-hung",
         summary="NVML calls no longer return",
         plan=_driver,
         harm=Harm.KILLS,
         cures={Fix.RELOAD_DRIVER: 0.6, Fix.REBOOT: 0.97, Fix.CYCLE_POWER: 0.98},
     ),
-    Kind(
+    FaultKind(
         name="job-hangs",
         summary="a collective of the job hangs, and no node is at fault: its watchdog ends it",
         plan=_watchdog,
@@ -257,7 +257,7 @@ KINDS: tuple[Kind, ...] = (
         checked=False,
         source="an NCCL timeout takes 30 minutes to notice: arXiv 2401.00134",
     ),
-    Kind(
+    FaultKind(
         name="program-fails",
         summary="XID 31: a bug of the job's own program ends it",
         plan=_program,
@@ -266,7 +266,7 @@ KINDS: tuple[Kind, ...] = (
         alerts=False,
         checked=False,
     ),
-    Kind(
+    FaultKind(
         name="users-program-fails",
         summary="XID 13: somebody's small program fails; the node is well (noise)",
         plan=_users_program,
@@ -276,7 +276,7 @@ KINDS: tuple[Kind, ...] = (
         alerts=False,
         checked=False,
     ),
-    Kind(
+    FaultKind(
         name="corrected-errors",
         summary="a burst of corrected memory errors (noise)",
         plan=_corrected,

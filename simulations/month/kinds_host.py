@@ -7,7 +7,7 @@ from simulations import changes as ch
 from simulations.changes import after
 from simulations.events import event
 from simulations.faults import Fault, Fix
-from simulations.month.kinds import Cured, Harm, Kind, Onset, Plan, begins
+from simulations.month.kinds import Cured, FaultKind, Harm, Onset, Plan, begins
 
 _NICS = ("5e", "5f", "86", "87", "af", "b0", "d8", "d9")
 
@@ -104,8 +104,8 @@ def _unheard(onset: Onset) -> Plan:
     return begins(onset, "node"), after(0, ch.GoesUnreachable(for_s=onset.lasts_s))
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind(
+KINDS: tuple[FaultKind, ...] = (
+    FaultKind(
         name="port-down",
         summary="an InfiniBand port loses its link",
         plan=_port_down,
@@ -114,7 +114,7 @@ KINDS: tuple[Kind, ...] = (
         cures={Fix.RESET_PORT: 0.29, Fix.RESET_NIC: 0.29, Fix.REBOOT: 0.29, Fix.CYCLE_POWER: 0.29},
         source="Crusoe H200, GTC25, by glennklockwood.com: 4.9 of 17.1 recovered in place",
     ),
-    Kind(
+    FaultKind(
         name="leaf-down",
         summary="a leaf switch restarts: the ports of all of its nodes are down for minutes",
         plan=_leaf_down,
@@ -123,28 +123,28 @@ KINDS: tuple[Kind, ...] = (
         lasts=(420.0, 0.4),
         wide=True,
     ),
-    Kind(
+    FaultKind(
         name="nic-broken",
         summary="the firmware of a network card does not answer its driver",
         plan=_nic,
         harm=Harm.KILLS,
         cures={Fix.RESET_NIC: 0.6, Fix.REBOOT: 0.8, Fix.CYCLE_POWER: 0.9},
     ),
-    Kind(
+    FaultKind(
         name="node-hung",
         summary="the kernel of a node hangs",
         plan=_hung,
         harm=Harm.KILLS,
         cures={Fix.REBOOT: 0.95, Fix.CYCLE_POWER: 0.98},
     ),
-    Kind(
+    FaultKind(
         name="node-dark",
         summary="a node loses its power",
         plan=_dark,
         harm=Harm.KILLS,
         cures={Fix.CYCLE_POWER: 0.3},
     ),
-    Kind(
+    FaultKind(
         name="node-restarts",
         summary="a node crashes and boots by itself",
         plan=_crashed,
@@ -153,27 +153,27 @@ KINDS: tuple[Kind, ...] = (
         cured=Cured.TIME,
         lasts=(math.inf, 0.0),
     ),
-    Kind(
+    FaultKind(
         name="service-failed",
         summary="the scheduler's daemon of a node fails; its job runs on",
         plan=_service,
         harm=Harm.NONE,
         cures={Fix.RESTART_SERVICE: 1.0, Fix.REBOOT: 1.0, Fix.CYCLE_POWER: 1.0},
     ),
-    Kind(
+    FaultKind(
         name="memory-broken", summary="an uncorrected error of a node's memory", plan=_memory, harm=Harm.KILLS
     ),
-    Kind(name="disk-broken", summary="a disk of a node is gone", plan=_disk, harm=Harm.KILLS),
-    Kind(
+    FaultKind(name="disk-broken", summary="a disk of a node is gone", plan=_disk, harm=Harm.KILLS),
+    FaultKind(
         name="processor-broken",
         summary="an uncorrected error of a processor",
         plan=_processor,
         harm=Harm.KILLS,
     ),
-    Kind(
+    FaultKind(
         name="board-broken", summary="a fatal PCIe error of an expansion board", plan=_board, harm=Harm.KILLS
     ),
-    Kind(
+    FaultKind(
         name="port-flaps",
         summary="a port is down for seconds and comes back (noise)",
         plan=_port_flap,
@@ -181,7 +181,7 @@ KINDS: tuple[Kind, ...] = (
         cured=Cured.TIME,
         lasts=(6.0, 0.5),
     ),
-    Kind(
+    FaultKind(
         name="node-unheard",
         summary="a node's control network fails for half a minute (noise)",
         plan=_unheard,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from brain.core.pack.spec import Pack
-from simulations.month.baselines import BASELINES, Baseline
+from simulations.month.baselines import BASELINES, BaselineFleet
 from simulations.month.draw import Month
 from simulations.month.engine_fleet import EngineFleet
 from simulations.month.tally import Tally
@@ -32,7 +32,7 @@ def play(month: Month, pack: Pack, progress: Progress = lambda _policy, _days: N
     return Played(month=month, tallies=tuple(tallies), summaries=tuple(summaries))
 
 
-def _through(fleet: EngineFleet | Baseline, month: Month, progress: Progress) -> Tally:
+def _through(fleet: EngineFleet | BaselineFleet, month: Month, progress: Progress) -> Tally:
     days = 0.0
     while days < month.days:
         days = min(month.days, days + _STEP_DAYS)

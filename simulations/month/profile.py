@@ -12,10 +12,10 @@ from brain import marked_yaml
 from brain.marked_yaml import Document
 from simulations.faults import Fix
 from simulations.month import kinds_gpu, kinds_host
-from simulations.month.kinds import Kind
+from simulations.month.kinds import FaultKind
 
 FOLDER = Path(__file__).resolve().parents[1] / "profiles"
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*kinds_gpu.KINDS, *kinds_host.KINDS)}
+KINDS: Mapping[str, FaultKind] = {kind.name: kind for kind in (*kinds_gpu.KINDS, *kinds_host.KINDS)}
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -42,7 +42,7 @@ class Fleet(_Part):
     nodes_per_rack: Count = 8
 
 
-class Tail(_Part):
+class HazardTail(_Part):
     """How unequal nodes are: this share of them has that share of the faults (lognormal hazards)."""
 
     share_of_nodes: Annotated[float, Field(gt=0, lt=1)] = 0.05
@@ -69,7 +69,7 @@ class JobMix(_Part):
     hours: NotNegative = 0
 
 
-class Jobs(_Part):
+class JobProfile(_Part):
     """What runs on the fleet."""
 
     mix: tuple[JobMix, ...] = (JobMix(share=1.0),)
@@ -91,7 +91,7 @@ class Lognormal(_Part):
     most: Positive = 1e9
 
 
-class People(_Part):
+class PeopleProfile(_Part):
     """The people of the site; the same for every policy."""
 
     # from a job's failure until somebody without alerts notices
@@ -106,14 +106,14 @@ class People(_Part):
     shift: tuple[int, int] = (8, 18)
 
 
-class Holds(_Part):
+class HoldProfile(_Part):
     """Holds that people put on a rack while they work there: nobody else is to touch its nodes."""
 
     per_1000_node_days: NotNegative = 0.5
     hours: Positive = 4
 
 
-class Times(_Part):
+class TimesProfile(_Part):
     """How long remedies take."""
 
     boot_minutes: Positive = 12
@@ -130,17 +130,17 @@ class Profile(_Part):
     # of the causes together
     faults_per_1000_node_days: Positive
     causes: Annotated[Mapping[str, Cause], Field(min_length=1)]
-    tail: Tail = Tail()
+    tail: HazardTail = HazardTail()
     # kind -> how often in 1000 node-days; needs nothing to be done
     noise_per_1000_node_days: Mapping[str, NotNegative] = {}
     # kind -> remedy -> the share of these faults that it ends, in place of gpuward's assumption
     cures: Mapping[str, Mapping[Remedy, Share]] = {}
-    jobs: Jobs = Jobs()
-    people: People = People()
-    holds: Holds = Holds()
-    times: Times = Times()
+    jobs: JobProfile = JobProfile()
+    people: PeopleProfile = PeopleProfile()
+    holds: HoldProfile = HoldProfile()
+    times: TimesProfile = TimesProfile()
 
-    def cures_of(self, kind: Kind) -> Mapping[Fix, float]:
+    def cures_of(self, kind: FaultKind) -> Mapping[Fix, float]:
         """Remedy -> the share of the faults of a kind that it ends, at least; from the gentlest."""
         own = {Fix[name.upper()]: share for name, share in self.cures.get(kind.name, {}).items()}
         return {fix: own[fix] for fix in Fix if fix in own} if kind.name in self.cures else kind.cures

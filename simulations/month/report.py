@@ -7,7 +7,7 @@ from typing import Any
 
 from brain.cli.terminal import hanging
 from simulations.month.draw import Month
-from simulations.month.tally import FaultStory, Tally, Verdict
+from simulations.month.tally import ActVerdict, FaultStory, Tally
 
 IDEAL = "the ideal"
 LEAVES_OUT = (
@@ -90,10 +90,10 @@ def _policy(tally: Tally, summary: str, month: Month) -> dict[str, Any]:
         "share_without_people": _share(handled["without_people"], handled["without_hands"]),
         "actions": {
             "all": acts,
-            **{verdict.value: tally.count(verdict) for verdict in Verdict},
+            **{verdict.value: tally.count(verdict) for verdict in ActVerdict},
             "harmful": tally.harmful,
             "under_hold": sum(bool(act.hold) for act in tally.acts),
-            "needless_share": _share(tally.count(Verdict.NEEDLESS), acts),
+            "needless_share": _share(tally.count(ActVerdict.NEEDLESS), acts),
         },
         "returned_broken": tally.returned_broken,
         "times_s": {

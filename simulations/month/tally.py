@@ -7,7 +7,7 @@ from simulations.month.draw import FaultCase
 from simulations.month.jobs import JobLoss
 
 
-class Verdict(StrEnum):
+class ActVerdict(StrEnum):
     """Of an action that disrupts something, by what was really so when it began."""
 
     RIGHT = "right"  # it ended the fault, or kept jobs away from it
@@ -41,7 +41,7 @@ class Act:
     at: float
     node: str
     action: str
-    verdict: Verdict
+    verdict: ActVerdict
     # Which hold stood on the node; empty: none.
     hold: str = ""
     # It ended a job that the node's faults had left alone.
@@ -65,7 +65,7 @@ class Tally:
     returned_broken: int = 0
     pages: int = 0
 
-    def count(self, verdict: Verdict) -> int:
+    def count(self, verdict: ActVerdict) -> int:
         """How many actions of this verdict."""
         return sum(act.verdict is verdict for act in self.acts)
 

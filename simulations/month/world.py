@@ -13,9 +13,9 @@ from simulations import changes as ch
 from simulations.changes import after
 from simulations.faults import Fix
 from simulations.month.draw import FaultCase, Month, RackHold
-from simulations.month.jobs import Gang, Scheduler
+from simulations.month.jobs import Gang, GangScheduler
 from simulations.month.kinds import Cured, Harm, Onset
-from simulations.month.tally import Act, FaultStory, Tally, Verdict
+from simulations.month.tally import Act, ActVerdict, FaultStory, Tally
 from simulations.virtual_fleet import Call, VirtualFleet
 
 
@@ -26,7 +26,7 @@ class World:
         self.month = month
         self.fleet = fleet
         self.tally = Tally(policy=policy)
-        self.jobs = Scheduler(fleet, month)
+        self.jobs = GangScheduler(fleet, month)
         # node -> its faults that last, by name
         self.open: dict[str, dict[str, FaultCase]] = {}
         self._cases = {case.id: case for case in month.cases}
@@ -174,8 +174,8 @@ class World:
             self.jobs.slowed(node, now, slow=False)
         self._over.setdefault(node, []).append(case.id)
         act = self._acted.get(node)
-        if act is not None and act.verdict is Verdict.WRONG:
-            act.verdict = Verdict.RIGHT
+        if act is not None and act.verdict is ActVerdict.WRONG:
+            act.verdict = ActVerdict.RIGHT
 
     # --- the account ---
 
@@ -264,9 +264,9 @@ class World:
         real = [case for case in self._there(node) if not case.kind.benign]
         waits = node in self._over
         if action in ("scheduler.drain", "node.isolate"):
-            verdict = Verdict.RIGHT if real or waits else Verdict.NEEDLESS
+            verdict = ActVerdict.RIGHT if real or waits else ActVerdict.NEEDLESS
         else:
-            verdict = Verdict.WRONG if real else Verdict.NEEDLESS
+            verdict = ActVerdict.WRONG if real else ActVerdict.NEEDLESS
         hold = "" if people else self.held(node, now)
         act = Act(at=now, node=node, action=action, verdict=verdict, hold=hold)
         self.tally.acts.append(act)
