@@ -250,6 +250,7 @@ class NvSentinel(AlertingOnly):
             self.people.at_work[node].append(partial(self.give_back, node))
             return
         self._busy[node] = None
+        self.world.end_hurt_job(node, now)  # it evicts
         self.world.when_idle(node, partial(self._remedy, case, node), now)
 
     def _remedy(self, case: FaultCase, node: str, now: float) -> None:

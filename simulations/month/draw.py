@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 from brain.core.pack.spec import Place
 from simulations.faults import Fix
-from simulations.month.kinds import Cured, FaultKind
+from simulations.month.kinds import ALWAYS, FaultKind
 from simulations.month.profile import KINDS, HazardTail, Lognormal, Profile
 
 NOISE = "noise"  # the cause of what is none
@@ -169,7 +169,7 @@ def _case(
         cause=cause,
         kind=kind,
         nodes=nodes,
-        fixes=fixes + {Cured.TIME: (Fix.TIME,), Cured.JOB: (Fix.END_JOB,), Cured.HANDS: ()}[kind.cured],
+        fixes=fixes + ALWAYS[kind.cured],
         part=chance.randrange(8),
         lasts_s=_drawn(lasts, draws[0], 1.0),
         found=found,

@@ -60,9 +60,12 @@ class _Watched(Timeline):
 class EngineFleet(Simulator):
     """A fleet under gpuward."""
 
-    def __init__(self, pack: Pack, month: Month) -> None:
+    def __init__(self, pack: Pack, month: Month, engine: Engine | None = None) -> None:
+        """`engine`: a new one; None: one is made."""
         self._pack = pack_of(pack, month)
-        super().__init__(Engine(actions=ACTIONS), self._pack, month.nodes, times=times(month.profile))
+        super().__init__(
+            engine or Engine(actions=ACTIONS), self._pack, month.nodes, times=times(month.profile)
+        )
         self.world = World(self, month, "gpuward")
         self.world.job_ended = self._job_ended
         self.world.showed = self._showed

@@ -90,6 +90,14 @@ class FaultKind:
         return self.cured is not Cured.HANDS
 
 
+# What ends a fault besides remedies.
+ALWAYS: Mapping[Cured, tuple[Fix, ...]] = {
+    Cured.HANDS: (),
+    Cured.TIME: (Fix.TIME,),
+    Cured.JOB: (Fix.END_JOB,),
+}
+
+
 def begins(onset: Onset, component: str, *, hangs_node: bool = False, target: str = "") -> ScheduledChange:
     """The fault itself, without a symptom of its own: its kind tells the rest."""
     fault = Fault(

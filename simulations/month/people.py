@@ -80,6 +80,7 @@ class People:
             world.people_act(node)
         if not self._fleet.machines[node].state.drain_reason:
             self.drain(node, now)
+        world.end_hurt_job(node, now)
         case = wrong[0]
         if not case.fixes:
             self._take_hands(node, case, now)

@@ -110,6 +110,12 @@ class World:
                 waiting(now)
         self.job_ended(gang.nodes, now)
 
+    def end_hurt_job(self, node: str, now: float) -> None:
+        """Ends a job that starts on a node with a fault that ends it anyway, so that it starts elsewhere at once."""
+        gang = self.jobs.gang_on(node)
+        if gang is not None and self.harmed(node):
+            self.jobs.fail(gang, now)
+
     def when_idle(self, node: str, what: Call, now: float) -> None:
         """Calls `what` as soon as no job runs there: now, or when the one that runs ends."""
         if self.jobs.gang_on(node) is None:
