@@ -144,8 +144,8 @@ def _quantile(known: Sequence[float], share: float) -> float | None:
 
 
 def goals(policies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What gpuward wants to reach, and whether it has. The ratios of what is lost count all of it; `beyond_the_ideal` leaves
-    out what even the ideal loses.
+    """What gpuward wants to reach, and whether it has. The ratios of what is lost count all of it; `the_ideal` is what the
+    ideal reaches, and `beyond_the_ideal` leaves out what even the ideal loses.
     """
     own = policies[0]
     by_name = {policy["policy"]: policy for policy in policies}
@@ -159,7 +159,8 @@ def goals(policies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             ideal = by_name.get(IDEAL, {"node_hours_lost": 0.0})["node_hours_lost"]
             mine, theirs = own["node_hours_lost"], by_name[name]["node_hours_lost"]
             goal = _goal(f"node-hours lost, beside {name}", _ratio(mine, theirs), most)
-            found.append(goal | {"beyond_the_ideal": _ratio(mine - ideal, theirs - ideal)})
+            beyond = _ratio(mine - ideal, theirs - ideal)
+            found.append(goal | {"the_ideal": _ratio(ideal, theirs), "beyond_the_ideal": beyond})
     found += [
         _goal("needless disruptive actions, share", own["actions"]["needless_share"], 0.001),
         _goal("disruptive actions under a hold", own["actions"]["under_hold"], 0),
@@ -218,7 +219,9 @@ def page(found: dict[str, Any], width: int) -> Iterator[str]:
 def _goal_text(goal: dict[str, Any]) -> str:
     value = "-" if goal["value"] is None else f"{goal['value']:g}"
     beyond = goal.get("beyond_the_ideal")
-    more = f"; {beyond:g} of what the ideal does not lose" if beyond is not None else ""
+    more = ""
+    if beyond is not None:
+        more = f"; the ideal: {goal['the_ideal']:g}; of what the ideal does not lose: {beyond:g}"
     return f"{'reached' if goal['reached'] else 'MISSED '}  {goal['goal']}: {value} (goal {goal['wanted']}){more}"
 
 
