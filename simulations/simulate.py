@@ -9,7 +9,7 @@ import click
 
 from brain.cli.backtest import rule_sets
 from brain.cli.terminal import page_width, print_json
-from simulations.month import report
+from simulations.month import html, report
 from simulations.month.draw import draw
 from simulations.month.play import Progress, play
 from simulations.month.profile import load, shipped
@@ -38,6 +38,12 @@ POLICIES = 6
     "--runbooks", type=click.Path(path_type=Path), help="Folder of the runbooks; default: beside the rules."
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON, for scripts.")
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Writes the report with plots into this file; needs gpuward[report].",
+)
 def simulate(
     profile: str | None,
     show: bool,
@@ -47,6 +53,7 @@ def simulate(
     rules: Path | None,
     runbooks: Path | None,
     as_json: bool,
+    page: Path | None,
 ) -> None:
     """A fleet's faults over weeks, in a minute: what comes of them under gpuward, and on the very same faults under people
     alone, alerts, a script that drains and reboots, and NVSentinel's policy. PROFILE says how often what fails: a name from
@@ -63,6 +70,8 @@ def simulate(
     with _bar(month.days) as progress:
         played = play(month, chosen.pack(places=month.places), progress)
     found = report.data(month, played.tallies, played.summaries)
+    if page is not None:
+        page.write_text(html.page(found, played), encoding="utf-8")
     if as_json:
         print_json(found)
     else:

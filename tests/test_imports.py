@@ -59,7 +59,7 @@ RULES = {
         ),
     ),
     "simulations: what is installed with the brain": Rule(
-        of=("simulations",), only=installed("brain") | {"agent", "brain", "simulations"}
+        of=("simulations",), only=installed("brain") | installed("report") | {"agent", "brain", "simulations"}
     ),
     # Law 9: of what acts they may know the shapes, and the commander, which gets simulated actions.
     "simulations: no real actuator": Rule(

@@ -122,7 +122,11 @@ class EngineFleet(Simulator):
             case ShowIncident(incident=incident):
                 for node in (incident.node, *incident.affected) if incident.node else incident.affected:
                     if node in self.world.open:
-                        self.world.detected(node, now, incident.cause)
+                        self.world.detected(node, now, incident.id, incident.cause)
+                if incident.state is IncidentState.EXPLAINED:
+                    other = self.timeline.incidents.get(incident.explained_by)
+                    if other is not None:
+                        self.world.explained(incident.id, other.id, other.cause)
                 if incident.state is IncidentState.NEEDS_HUMAN:
                     self._call(incident, now)
             case ShowRun(run=run):

@@ -211,26 +211,34 @@ def page(found: dict[str, Any], width: int) -> Iterator[str]:
         yield from hanging(f"{policy['policy']}: ", policy["summary"], width, below="  ")
     yield ""
     for goal in found["goals"]:
-        yield from hanging("  ", _goal_text(goal), width, below="      ")
+        head = "  reached  " if goal["reached"] else "  MISSED   "
+        yield from hanging(head, goal_text(goal), width)
     yield ""
     yield from hanging("Left out: ", "; ".join(found["leaves_out"]) + ".", width, below="  ")
 
 
-def _goal_text(goal: dict[str, Any]) -> str:
+def goal_text(goal: dict[str, Any]) -> str:
+    """What is reached of a goal, as a sentence."""
     value = "-" if goal["value"] is None else f"{goal['value']:g}"
     beyond = goal.get("beyond_the_ideal")
     more = ""
     if beyond is not None:
         more = f"; the ideal: {goal['the_ideal']:g}; of what the ideal does not lose: {beyond:g}"
-    return f"{'reached' if goal['reached'] else 'MISSED '}  {goal['goal']}: {value} (goal {goal['wanted']}){more}"
+    return f"{goal['goal']}: {value} (goal {goal['wanted']}){more}"
 
 
 def _table(policies: Sequence[dict[str, Any]]) -> Iterator[str]:
     heads = [policy["policy"].split(" ", 1) for policy in policies]
     yield " " * _LABEL + "".join(f"{head[0]:>{_COLUMN}}" for head in heads)
     yield " " * _LABEL + "".join(f"{head[1] if len(head) > 1 else '':>{_COLUMN}}" for head in heads)
-    rows: tuple[tuple[str, Any], ...] = (
-        ("no people, of no hands", lambda one: _percent(one["share_without_people"])),
+    for label, *cells in rows(policies):
+        yield f"{label:{_LABEL}}" + "".join(f"{cell:>{_COLUMN}}" for cell in cells)
+
+
+def rows(policies: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """The table of the policies: a label, and a cell for each."""
+    table: tuple[tuple[str, Any], ...] = (
+        ("share without people", lambda one: _percent(one["share_without_people"])),
         ("actions: right", lambda one: one["actions"]["right"]),
         ("  did not help", lambda one: one["actions"]["wrong"]),
         ("  needless", lambda one: one["actions"]["needless"]),
@@ -252,8 +260,7 @@ def _table(policies: Sequence[dict[str, Any]]) -> Iterator[str]:
         ("failed starts of jobs", lambda one: one["failed_starts"]),
         ("pages", lambda one: one["pages"]),
     )
-    for label, value in rows:
-        yield f"{label:{_LABEL}}" + "".join(f"{value(policy):>{_COLUMN}}" for policy in policies)
+    return [(label, *(str(value(policy)) for policy in policies)) for label, value in table]
 
 
 def _percent(share: float | None) -> str:

@@ -28,7 +28,8 @@ class FaultStory:
     healed_s: float | None = None
     # Nodes on which it lasts.
     on: dict[str, None] = field(default_factory=dict)
-    # What gpuward takes it for: the cause of its first incident.
+    # gpuward's first incident about it, or the one that explains that; and what it takes it for.
+    seen_by: str = ""
     seen_as: str = ""
     # Whether people had to do something about it.
     people: bool = False
@@ -53,8 +54,12 @@ class Tally:
     """Of one policy."""
 
     policy: str
+    # When the month began, seconds since 1970.
+    start: float = 0.0
     stories: dict[str, FaultStory] = field(default_factory=dict)
     acts: list[Act] = field(default_factory=list)
+    # How many nodes went out of service or came back, and when: (time, 1 or -1).
+    out_steps: list[tuple[float, int]] = field(default_factory=list)
     # Node-seconds out of service, and of those: while hands were awaited or at work.
     out_s: float = 0.0
     hands_s: float = 0.0

@@ -25,7 +25,7 @@ class World:
     def __init__(self, fleet: VirtualFleet, month: Month, policy: str) -> None:
         self.month = month
         self.fleet = fleet
-        self.tally = Tally(policy=policy)
+        self.tally = Tally(policy=policy, start=fleet.start)
         self.jobs = GangScheduler(fleet, month)
         # node -> its faults that last, by name
         self.open: dict[str, dict[str, FaultCase]] = {}
@@ -202,7 +202,9 @@ class World:
         out = not serves or harmed
         if out and node not in self._out:
             self._out[node] = now
+            self.tally.out_steps.append((now, 1))
         elif not out and node in self._out:
+            self.tally.out_steps.append((now, -1))
             self.tally.out_s += now - self._out.pop(node)
         well_out = not serves and not self._there(node)
         if well_out and node not in self._well_out:
@@ -226,7 +228,7 @@ class World:
         story = self.tally.stories[name]
         story.on.pop(node, None)
         if not story.on and story.healed_s is None:
-            story.healed_s = now - self.fleet.start - story.case.at_s
+            story.healed_s = self._since(story, now)
 
     def close(self) -> Tally:
         """The month is over."""
@@ -241,18 +243,27 @@ class World:
 
     # --- what policies do ---
 
-    def detected(self, node: str, now: float, seen_as: str = "") -> None:
-        """The policy knows that something is wrong there."""
+    def detected(self, node: str, now: float, seen_by: str = "", seen_as: str = "") -> None:
+        """The policy knows that something is wrong there: by which incident, and for which cause it takes it."""
         for story in self._stories(node):
             if story.detected_s is None:
-                story.seen_as = seen_as
-                story.detected_s = now - self.fleet.start - story.case.at_s
+                story.seen_by, story.seen_as = seen_by, seen_as
+                story.detected_s = self._since(story, now)
+
+    def explained(self, incident: str, by: str, cause: str) -> None:
+        """An incident turned out to be part of another one."""
+        for story in self.tally.stories.values():
+            if story.seen_by == incident:
+                story.seen_by, story.seen_as = by, cause
+
+    def _since(self, story: FaultStory, now: float) -> float:
+        return round(max(0.0, now - self.fleet.start - story.case.at_s), 3)
 
     def decided(self, node: str, now: float) -> None:
         """The policy begins to do something about it, or calls people."""
         for story in self._stories(node):
             if story.decided_s is None:
-                story.decided_s = now - self.fleet.start - story.case.at_s
+                story.decided_s = self._since(story, now)
 
     def people_act(self, node: str) -> None:
         """People do something about this node."""
