@@ -1,6 +1,6 @@
 """`gpuward` and `python -m brain`: the composition root of the command line.
 
-`up` and `drill` live above the brain; importing them here, when they are called, is the one import upwards.
+`up`, `drill` and `simulate` live above the brain; importing them here, when they are called, is the one import upwards.
 """
 
 import click
@@ -20,7 +20,13 @@ def _drill() -> click.Command:
     return cli.drill
 
 
-MOUNTS = {"up": _up, "drill": _drill}
+def _simulate() -> click.Command:
+    from simulations import simulate
+
+    return simulate.simulate
+
+
+MOUNTS = {"up": _up, "drill": _drill, "simulate": _simulate}
 
 
 def main() -> None:

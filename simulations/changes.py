@@ -7,7 +7,7 @@ what each does to the state of the machine and what its agent reports.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent.contract.messages import Scalar
+from agent.contract.messages import Scalar, UnsentEvent
 from simulations.faults import Fault, Fix
 
 # GPUs, and what holds them
@@ -20,6 +20,8 @@ class GpuLost:
     bdf: str
     # Only another card helps; otherwise a power cycle brings it back.
     dead: bool = False
+    # A boot brings it back too, without a power cycle.
+    warm: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +156,13 @@ class KernelLogs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSays:
+    """The agent reports something that changes nothing of the machine's own state."""
+
+    unsent: UnsentEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitChanges:
     """A systemd unit changes its state."""
 
@@ -264,6 +273,9 @@ class FixApplied:
 class Repaired:
     """People have repaired the node: every part works again."""
 
+    # Whether it stays drained; otherwise they have given it back by themselves.
+    stays_drained: bool = False
+
 
 Change = (
     GpuLost
@@ -283,6 +295,7 @@ Change = (
     | AdminDown
     | AdminUp
     | KernelLogs
+    | AgentSays
     | UnitChanges
     | JobStarts
     | JobEnds

@@ -42,6 +42,11 @@ def command_result(
     return UnsentEvent(kind="command.result", component="node", severity=Severity.INFO, data=data)
 
 
+def command_progress(command: str, elapsed_s: float) -> UnsentEvent:
+    """A long command is still under way."""
+    return event("command.progress", "node", command=command, elapsed_s=float(elapsed_s), text="at work")
+
+
 def gpu_lost(gpu: SimulatedGpu) -> UnsentEvent:
     """From NVML: the GPU does not answer."""
     return UnsentEvent(

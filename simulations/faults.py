@@ -26,6 +26,7 @@ class Fix(StrEnum):
     RESET_NIC = "reset of a network card"
     FAIL_OVER_BOND = "failover of a bond"
     SET_MTU = "MTU of an interface set"
+    RESTART_SERVICE = "restart of a systemd unit"
     LOAD_MODULE = "kernel module loaded"
     PERSISTENCE = "persistence mode switched on"
     END_JOB = "end of a job on the node"
@@ -54,6 +55,10 @@ class Fault:
     repeat_s: float = 0.0
     # The module, job or unit that a fix must name; empty: any.
     target: str = ""
+    # How long the agent takes to see it when it begins, seconds: it samples now and then, or waits for an answer.
+    shows_after_s: float = 0.0
+    # A fix that reaches its part and does not end it makes it show again, as a card does that is set up anew and fails.
+    shows_again: bool = False
     # The whole node hangs: it sends nothing and receives nothing.
     hangs_node: bool = False
 
@@ -61,5 +66,9 @@ class Fault:
         """Whether this fix ends it. A fix of the node reaches all of its parts."""
         if fix is Fix.REPAIR:
             return True
-        reached = component in ("node", self.component) or self.component == "node"
-        return fix in self.fixes and reached and (not self.target or not target or target == self.target)
+        named = not self.target or not target or target == self.target
+        return fix in self.fixes and self.reached_by(component) and named
+
+    def reached_by(self, component: str) -> bool:
+        """Whether what is done to a component is done to its part."""
+        return component in ("node", self.component) or self.component == "node"

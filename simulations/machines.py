@@ -17,10 +17,11 @@ from simulations.actions.base import ActionRequest, Params, SimulatedAction, Sim
 from simulations.changes import ScheduledChange, after
 from simulations.faults import Fault, Fix
 from simulations.parts import SimulatedGpu, SimulatedLink, SimulatedPort
-from simulations.state import MachineState
+from simulations.state import REHEARSAL, ActionTimes, MachineState
 
 READ_S = 1.0  # pause between readings of the error counters
 IDLE_CHECK_S = 300.0  # pause between reports of one idle GPU
+SHOWS_S = 2.0  # until a part that is still broken shows it again
 USER = "ann"  # whose jobs run
 KERNEL = "6.1.0 (simulated)"
 VERSION = "simulated"
@@ -43,9 +44,9 @@ _FIXED_BY_A_BOOT = (
 class Machine:
     """One simulated node: its state, and the changes that are due."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, times: ActionTimes = REHEARSAL) -> None:
         self.name = name
-        self.state = MachineState(name=name)
+        self.state = MachineState(name=name, times=times)
         self._due: list[tuple[float, int, ch.Change]] = []
         self._count = 0
         self._kernel = KernelReader()
@@ -53,6 +54,10 @@ class Machine:
     def healthy(self) -> bool:
         """Whether nothing is wrong with it, and nothing that is due can break it."""
         return self.state.healthy and all(isinstance(change, _HARMLESS) for _, _, change in self._due)
+
+    def down(self, now: float) -> bool:
+        """Whether no process runs on it now: it is off, boots, or hangs. One that is only unheard is not down."""
+        return (self.state.goes_down and now < self.state.unreachable_until) or self.state.hung
 
     def apply(self, plan: Iterable[ScheduledChange], now: float) -> None:
         """Schedules these changes."""
@@ -107,6 +112,8 @@ class Machine:
                 return _change_link(self.state.links[change.link], change)
             case ch.KernelLogs():
                 return self._kernel.read(change.text)
+            case ch.AgentSays(unsent=unsent):
+                return [unsent]
             case ch.UnitChanges():
                 unit = self.state.units[change.unit]
                 changed, unit.active = unit.active != change.active, change.active
@@ -130,7 +137,7 @@ class Machine:
                     )
                 ]
             case ch.GoesUnreachable():
-                self.state.unreachable_until = at + change.for_s
+                self.state.unreachable_until, self.state.goes_down = at + change.for_s, False
                 return []
             case ch.GoesDown():
                 self._go_down(change, at)
@@ -143,6 +150,9 @@ class Machine:
             case ch.FaultBegins(fault=fault):
                 self.state.faults[fault.name] = fault
                 self.state.recovered.pop(fault.name, None)
+                if fault.shows_after_s:
+                    self.apply([after(fault.shows_after_s, ch.SymptomsRepeat(name=fault.name))], at)
+                    return []
                 return self._symptoms(fault, at)
             case ch.SymptomsRepeat(name=name):
                 return self._symptoms(self.state.faults[name], at) if name in self.state.faults else []
@@ -150,9 +160,12 @@ class Machine:
                 fixed = [one for one in self.state.faults.values() if one.fixed_by(fix, component, target)]
                 for fault in fixed:
                     self.state.recovered[fault.name] = self.state.faults.pop(fault.name)
+                for fault in self.state.faults.values():
+                    if fault.shows_again and fix is not Fix.TIME and fault.reached_by(component):
+                        self.apply([after(SHOWS_S, ch.SymptomsRepeat(name=fault.name))], at)
                 return [event for fault in fixed for event in fault.recovery]
             case ch.Repaired():
-                return self._repair(at)
+                return self._repair(change, at)
 
     def _make_all(self, changes: Iterable[ch.Change], at: float) -> list[UnsentEvent]:
         return [event for change in changes for event in self._make(change, at)]
@@ -169,10 +182,11 @@ class Machine:
         return self._make_all([*(ch.GpuReleased(bdf=bdf) for bdf in held), fix], at)
 
     def _go_down(self, change: ch.GoesDown, at: float) -> None:
-        """Changes that were due are dropped; the results of commands are reported after the boot."""
+        """Its jobs end, and changes that were due are dropped; the results of commands are reported after the boot."""
+        self.state.jobs.clear()
         self._due = [one for one in self._due if isinstance(one[2], ch.CommandEnds)]
         heapq.heapify(self._due)
-        self.state.unreachable_until = at + change.for_s
+        self.state.unreachable_until, self.state.goes_down = at + change.for_s, True
         if not self.state.off:
             self.apply([after(change.for_s, ch.Boots(power=change.power))], at)
 
@@ -180,11 +194,10 @@ class Machine:
         state = self.state
         state.unreachable_until = at
         state.boots += 1
-        state.jobs.clear()
         for gpu in state.gpus.values():
             gpu.removed = False  # a new kernel has not had it
         fixes = (*_FIXED_BY_A_BOOT, Fix.CYCLE_POWER) if change.power else _FIXED_BY_A_BOOT
-        powered = [gpu.bdf for gpu in state.gpus.values() if change.power and not gpu.dead]
+        powered = [gpu.bdf for gpu in state.gpus.values() if (change.power or gpu.warm) and not gpu.dead]
         out = [events.agent_started(VERSION, KERNEL, len(state.gpus), booted=True)]
         out += self._make_all((ch.FixApplied(fix=fix, component="node") for fix in fixes), at)
         out += self._make_all((ch.GpuReturned(bdf=bdf) for bdf in powered), at)
@@ -193,10 +206,12 @@ class Machine:
             out += self._symptoms(fault, at)
         return out + [events.gpu_lost(gpu) for gpu in state.gpus.values() if not gpu.present]
 
-    def _repair(self, at: float) -> list[UnsentEvent]:
+    def _repair(self, change: ch.Repaired, at: float) -> list[UnsentEvent]:
         """What people do to a broken machine; it changes nothing on a healthy one."""
         state = self.state
-        state.unreachable_until, state.drain_reason = 0.0, ""
+        state.unreachable_until = 0.0
+        if not change.stays_drained:
+            state.drain_reason = ""
         for link in state.links.values():
             # a new cable; the carrier comes, and is told, when the interface is taken up
             link.stuck, link.cut = link.stuck or link.cut, False
@@ -271,7 +286,7 @@ def _change_presence(
 ) -> list[UnsentEvent]:
     match change:
         case ch.GpuLost():
-            gpu.present, gpu.dead = False, change.dead
+            gpu.present, gpu.dead, gpu.warm = False, change.dead, change.warm
             return []
         case ch.NvmlQueried():
             return [] if gpu.present else [events.gpu_lost(gpu)]

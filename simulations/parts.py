@@ -24,6 +24,8 @@ class SimulatedGpu:
     removed: bool = False
     # Lost for good: only another card helps.
     dead: bool = False
+    # Lost until the next boot.
+    warm: bool = False
 
     @property
     def component(self) -> str:

@@ -29,6 +29,23 @@ def _units() -> dict[str, SimulatedUnit]:
     return {name: SimulatedUnit(name=name) for name in parts.UNITS}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionTimes:
+    """How long the long actions on a simulated machine take, in seconds. The defaults are short, so that a rehearsal is."""
+
+    # the node is away
+    boot_s: float = 4.0
+    # the reset of a device or a driver
+    reset_s: float = 1.5
+    # a diagnosis or an acceptance test
+    test_s: float = 0.5
+    # between two looks of an action that waits
+    look_s: float = 10.0
+
+
+REHEARSAL = ActionTimes()
+
+
 @dataclass(slots=True, kw_only=True)
 class MachineState:
     """One node with 8 GPUs, 8 InfiniBand ports, 3 network interfaces and the usual services, and what its scheduler
@@ -45,7 +62,7 @@ class MachineState:
     faults: dict[str, Fault] = field(default_factory=dict)
     # Faults that have ended, by name: what they were about is well.
     recovered: dict[str, Fault] = field(default_factory=dict)
-    # Job id -> user, as the scheduler knows them.
+    # Job id -> user, as the scheduler knows them. The nodes of one gang may share one mapping: it ends on all of them at once.
     jobs: dict[str, str] = field(default_factory=dict)
     # Why the scheduler gives it no jobs; empty: it is in service.
     drain_reason: str = ""
@@ -53,6 +70,9 @@ class MachineState:
     boots: int = 0
     # It is unreachable until then; inf: it is switched off.
     unreachable_until: float = 0.0
+    # And it is down until then; otherwise only its network fails.
+    goes_down: bool = False
+    times: ActionTimes = REHEARSAL
 
     @property
     def off(self) -> bool:

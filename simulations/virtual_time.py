@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from agent.contract.commands import Outcome
 from agent.contract.errors import ConfigError, Refused
@@ -29,33 +30,34 @@ from brain.core.inputs import (
 )
 from brain.core.pack.spec import Pack
 from brain.core.rehearsal.timeline import Timeline
-from simulations.changes import CommandEnds, after
+from simulations import events
+from simulations.changes import AgentSays, CommandEnds, after
 from simulations.drills import DRILLS
 from simulations.drills.drill import of_one_leaf
-from simulations.infrastructure import Infrastructure
-from simulations.machines import Machine
+from simulations.state import REHEARSAL, ActionTimes
+from simulations.virtual_fleet import START, VirtualFleet
 
-START = 1_700_000_000.0  # 2023-11-14T22:13:20Z; any moment would do
-UNREACHABLE_AFTER_S = 15.0  # as the brain's own default
 BEAT_S = 2.0
+PROGRESS_S = 10  # between two reports of a long action, as the agent's own
 LATENCY_S = 0.005  # from a node to the brain, and back
 
 
-class Simulator:
+class Simulator(VirtualFleet):
     """A cell in virtual time. `timeline` holds what came of it: notes, incidents, runs, pages."""
 
-    def __init__(self, engine: Engine, pack: Pack, nodes: Sequence[str], *, start: float = START) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        pack: Pack,
+        nodes: Sequence[str],
+        *,
+        start: float = START,
+        times: ActionTimes = REHEARSAL,
+    ) -> None:
         """`engine`: a new one; its actions must include every action of the pack's runbooks."""
-        self.timeline = Timeline(engine, self._perform)
-        self.machines = {name: Machine(name) for name in nodes}
-        self.start = start
+        super().__init__(nodes, start=start, times=times)
+        self.timeline = self.timeline_of(engine)
         self._seq = dict.fromkeys(nodes, 0)
-        # What unreachable nodes will send when they are back.
-        self._unsent: dict[str, list[tuple[float, UnsentEvent]]] = {}
-        self._unreachable_since: dict[str, float] = {}
-        # Nodes that the brain knows to be unreachable.
-        self._missed: dict[str, None] = {}
-        self._infrastructure = Infrastructure(self.machines)
         # Actions of the brain that wait, such as a drain for jobs: (when it is asked again, step id); step id -> (step, since).
         self._asked: list[tuple[float, str]] = []
         self._under_way: dict[str, tuple[Step, float]] = {}
@@ -63,12 +65,12 @@ class Simulator:
         self._waits_since: dict[str, float] = {}
         # Ids of the commands that a node got.
         self._commands: set[str] = set()
-        # When to advance a machine; only the entries that are also in `_next` count.
-        self._due: list[tuple[float, str]] = []
-        self._next: dict[str, float] = {}
-        self._drills: list[tuple[float, int, str, str]] = []
         self.timeline.feed(Leader(id="lead", epoch=1, brain="simulator"), start)
         self.timeline.feed(PackLoaded(id="pack", pack=pack), start)
+
+    def timeline_of(self, engine: Engine) -> Timeline:
+        """What the engine's inputs and effects go through."""
+        return Timeline(engine, self.perform)
 
     def inject(self, drill: str, node: str = "", *, at_s: float) -> None:
         """Begins a drill `at_s` after the start: on that node, on some of its leaf, or on all, as the drill says."""
@@ -80,7 +82,7 @@ class Simulator:
         if affects != "all":
             names = of_one_leaf(names, node) if affects == "leaf" else [node]
         for name in names:
-            heapq.heappush(self._drills, (self.start + at_s, len(self._drills), drill, name))
+            self.call(self.start + at_s, partial(self._begin, drill, name))
 
     def command(self, verb: str, *, at_s: float, who: str = "ann", **args: Scalar) -> None:
         """A command of an operator, `at_s` after the start."""
@@ -90,15 +92,8 @@ class Simulator:
     def run(self, until_s: float) -> Timeline:
         """Everything up to `until_s` after the start."""
         until = self.start + until_s
-        while (at := self._next_at()) is not None and at <= until:
-            while self._drills and self._drills[0][0] <= at:
-                _, _, drill, node = heapq.heappop(self._drills)
-                self._begin(drill, node, at)
-            while self._due and self._due[0][0] <= at:
-                due, node = heapq.heappop(self._due)
-                if self._next.get(node) == due:
-                    del self._next[node]
-                    self._advance(node, at)
+        while (at := self.next_at()) is not None and at <= until:
+            self.pass_time(at)
             while self._asked and self._asked[0][0] <= at:
                 _, waiting = heapq.heappop(self._asked)
                 if waiting not in self._under_way:
@@ -109,58 +104,36 @@ class Simulator:
         self.timeline.run(until)
         return self.timeline
 
-    def _next_at(self) -> float | None:
-        times = [self._drills[0][0]] if self._drills else []
-        times += [self._due[0][0]] if self._due else []
+    def next_at(self) -> float | None:
+        """When something is due next, of machines, waiting actions or the engine; None: nothing ever."""
+        times = [at for at in (super().next_at(), self.timeline.next_at()) if at is not None]
         times += [self._asked[0][0]] if self._asked else []
-        next_input = self.timeline.next_at()
-        times += [next_input] if next_input is not None else []
         return min(times, default=None)
 
+    def look_now(self, nodes: frozenset[str], now: float) -> None:
+        """The actions of the brain that wait for something on these nodes look again at once: it may have come."""
+        for step_id, (step, _) in self._under_way.items():
+            if step.node in nodes:
+                heapq.heappush(self._asked, (now, step_id))
+
     def _begin(self, drill: str, node: str, at: float) -> None:
-        machine = self.machines[node]
         try:
-            plan = DRILLS[drill].plan(machine.state)
+            plan = DRILLS[drill].plan(self.machines[node].state)
         except Refused:
             return  # nothing healthy is left on it that can break this way
-        machine.apply(plan, at)
-        self._schedule(node, at)
+        self.apply(node, plan, at)
 
-    def _schedule(self, node: str, at: float) -> None:
-        """Advances the machine when its next change is due or its reachability changes, at once included."""
-        machine = self.machines[node]
-        back_at = machine.state.unreachable_until
-        times = [back_at] if at < back_at < math.inf else []
-        if node in self._unreachable_since and node not in self._missed:
-            times.append(self._unreachable_since[node] + UNREACHABLE_AFTER_S)
-        times += [time for time in (machine.next_at(),) if time is not None]
-        due = max(at, min(times, default=math.inf))
-        if due < math.inf and due < self._next.get(node, math.inf):
-            self._next[node] = due
-            heapq.heappush(self._due, (due, node))
+    def silent(self, node: str, since: float, now: float) -> None:
+        """See VirtualFleet."""
+        gone = NodeState(id=f"n:{node}:{since}:0", node=node, alive=False, silent_s=now - since)
+        self.timeline.feed(gone, now)
 
-    def _advance(self, node: str, now: float) -> None:
-        """Sends what the machine reports, or keeps it while the node is unreachable."""
-        machine = self.machines[node]
-        reported = machine.advance(now)
-        if machine.state.unreachable(now):
-            since = self._unreachable_since.setdefault(node, now)
-            self._unsent.setdefault(node, []).extend(reported)
-            if now - since >= UNREACHABLE_AFTER_S and node not in self._missed:
-                self._missed[node] = None
-                gone = NodeState(id=f"n:{node}:{since}:0", node=node, alive=False, silent_s=now - since)
-                self.timeline.feed(gone, now)
-        else:
-            since = self._unreachable_since.pop(node, now)
-            if node in self._missed:
-                del self._missed[node]
-                back = NodeState(id=f"n:{node}:{since}:1", node=node, alive=True)
-                self.timeline.feed(back, now + BEAT_S)
-            for at, unsent in self._unsent.pop(node, []) + reported:
-                self._send(node, unsent, at, now)
-        self._schedule(node, now)
+    def heard_again(self, node: str, since: float, now: float) -> None:
+        """See VirtualFleet."""
+        self.timeline.feed(NodeState(id=f"n:{node}:{since}:1", node=node, alive=True), now + BEAT_S)
 
-    def _send(self, node: str, unsent: UnsentEvent, at: float, now: float) -> None:
+    def said(self, node: str, unsent: UnsentEvent, at: float, now: float) -> None:
+        """See VirtualFleet."""
         self._seq[node] += 1
         event = Event(
             id=f"{node}:sim:{self._seq[node]}",
@@ -177,7 +150,7 @@ class Simulator:
         )
         self.timeline.feed(EventSeen(event=event), now + LATENCY_S)
 
-    def _perform(self, effect: Effect, now: float) -> Iterable[tuple[float, Input]]:
+    def perform(self, effect: Effect, now: float) -> Iterable[tuple[float, Input]]:
         """Performs an effect; the inputs that come of it, with their times."""
         match effect:
             case Perform(step=step) if step.where == "brain":
@@ -207,11 +180,11 @@ class Simulator:
     def _ask_again(self, step_id: str, now: float) -> list[tuple[float, Input]]:
         """What an action of the brain has come to: it waits, or has ended."""
         step, since = self._under_way[step_id]
-        performed = self._infrastructure.perform(
+        performed = self.infrastructure.perform(
             step.action, step.node, step.params, step.why, now, waited_s=now - since
         )
         for node in performed.nodes:
-            self._schedule(node, now)
+            self.schedule(node, now)
         result = performed.result
         if result.again_s:
             heapq.heappush(self._asked, (now + result.again_s, step_id))
@@ -244,8 +217,12 @@ class Simulator:
                 blind=result.blind,
                 data=result.data,
             )
-            machine.apply([after(result.took_s, end)], now)
-            self._schedule(step.node, now)
+            said = (
+                after(at_s, AgentSays(unsent=events.command_progress(step.id, at_s)))
+                for at_s in range(PROGRESS_S, math.ceil(result.took_s), PROGRESS_S)
+            )
+            machine.apply([*said, after(result.took_s, end)], now)
+            self.schedule(step.node, now)
         return []
 
 

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from agent import __version__
-from brain.cli.main import group
+from brain.cli.main import MOUNTED, group
 from brain.config import BrainConfig
 from docs import generate
 
@@ -89,7 +89,7 @@ def test_every_option_of_the_brain_stands_in_the_example() -> None:
 def test_commands_in_documents_exist(page: str) -> None:
     """Every `gpuward <command>` and `make <target>` that a page shows is one."""
     whole = group({})
-    known = {*whole.list_commands(click.Context(whole)), "up", "drill"}
+    known = {*whole.list_commands(click.Context(whole)), *MOUNTED}
     text = (ROOT / page).read_text()
     named = set(re.findall(r"(?m)(?:^    (?:.*\| )?|`)gpuward ([a-z]+)", text))
     assert named <= known, named - known

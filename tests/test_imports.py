@@ -54,10 +54,12 @@ RULES = {
         | MADE_OF
         | {"agent.__version__", "agent.contract", "agent.shared", "brain"},
         # The command line, as in .importlinter; durable_rules, which newer Pythons have not.
-        exempt=frozenset({("brain.__main__", "simulations.cli"), DURABLE}),
+        exempt=frozenset(
+            {("brain.__main__", "simulations.cli"), ("brain.__main__", "simulations.simulate"), DURABLE}
+        ),
     ),
     "simulations: what is installed with the brain": Rule(
-        of=("simulations",), only=installed("brain") | {"agent", "brain", "simulations"}
+        of=("simulations",), only=installed("brain") | installed("report") | {"agent", "brain", "simulations"}
     ),
     # Law 9: of what acts they may know the shapes, and the commander, which gets simulated actions.
     "simulations: no real actuator": Rule(

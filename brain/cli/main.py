@@ -76,6 +76,7 @@ _AS_WHOM = ": say it as root (sudo), or as the user to whom that belongs"
 MOUNTED: dict[str, str] = {
     "up": "Everything on one machine: NATS, brain, this machine's agent, simulated nodes.",
     "drill": "Injects a fault into a simulated node of a running `up`.",
+    "simulate": "A fleet's faults over weeks: what comes of them under gpuward, and without it.",
 }
 
 

@@ -14,14 +14,11 @@ from agent.contract.figures import Figure, encode
 from agent.contract.messages import Scalar
 from simulations.changes import FixApplied, ScheduledChange, after
 from simulations.faults import Fix
-from simulations.state import MachineState
+from simulations.state import ActionTimes, MachineState
 
 ASK_S = 0.1  # a request that is answered at once
 COLLECT_S = 0.5
 TRAIN_S = 1.0  # the training of a link
-RESET_S = 1.5  # the reset of a device or a driver
-LOOK_S = 10.0  # between two looks of an action that waits
-BOOT_S = 4.0  # how long a node is away; short, so that a rehearsal is
 Params = Mapping[str, Scalar]
 
 
@@ -35,6 +32,11 @@ class ActionRequest:
     why: str = ""
     # How long an action that waits has waited so far; infinite: it is not to wait, and does now what it does at its end.
     waited_s: float = math.inf
+
+    @property
+    def times(self) -> ActionTimes:
+        """How long the long actions take on this machine."""
+        return self.machine.times
 
     def text(self, name: str) -> str:
         """A required parameter as text."""
@@ -81,9 +83,9 @@ def succeeded(why: str, took_s: float, *changes: ScheduledChange) -> SimulatedRe
     return SimulatedResult(outcome=Outcome.OK, why=why, took_s=took_s, changes=changes)
 
 
-def waiting(why: str, left_s: float, *changes: ScheduledChange) -> SimulatedResult:
+def waiting(request: ActionRequest, why: str, left_s: float, *changes: ScheduledChange) -> SimulatedResult:
     """It waits, for `left_s` at most."""
-    again_s = min(LOOK_S, left_s)
+    again_s = min(request.times.look_s, left_s)
     return SimulatedResult(outcome=Outcome.UNKNOWN, why=why, again_s=again_s, changes=changes)
 
 

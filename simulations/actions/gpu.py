@@ -7,7 +7,6 @@ from agent.contract.figures import Figure
 from simulations.actions.base import (
     ASK_S,
     COLLECT_S,
-    RESET_S,
     ActionRequest,
     SimulatedAction,
     SimulatedResult,
@@ -32,10 +31,12 @@ def reset_gpu(request: ActionRequest) -> SimulatedResult:
     if machine.jobs:
         return jobs_hold_gpus(machine)
     if component == components.NODE:
-        return fixed("all GPUs were reset", RESET_S, component, Fix.RESET_GPU, Fix.RESET_ALL_GPUS)
+        return fixed(
+            "all GPUs were reset", request.times.reset_s, component, Fix.RESET_GPU, Fix.RESET_ALL_GPUS
+        )
     if not _on_bus(machine, component):
         return refused(f"{component} is not on the bus: it cannot be reset in band")
-    return fixed(f"{component} was reset", RESET_S, component, Fix.RESET_GPU)
+    return fixed(f"{component} was reset", request.times.reset_s, component, Fix.RESET_GPU)
 
 
 def limit_power(request: ActionRequest) -> SimulatedResult:
@@ -69,8 +70,8 @@ def diagnose(request: ActionRequest) -> SimulatedResult:
     if machine.jobs:
         return jobs_hold_gpus(machine)
     if faulty := faulty_gpus(machine):
-        return failed(f"the diagnosis failed at {', '.join(faulty)}", COLLECT_S)
-    return succeeded(f"dcgmi diag -r {request.params['level']}: all passed (simulated)", COLLECT_S)
+        return failed(f"the diagnosis failed at {', '.join(faulty)}", request.times.test_s)
+    return succeeded(f"dcgmi diag -r {request.params['level']}: all passed (simulated)", request.times.test_s)
 
 
 def check_links(request: ActionRequest) -> SimulatedResult:
@@ -97,18 +98,19 @@ def reload_driver(request: ActionRequest) -> SimulatedResult:
     """Refused while a job holds GPUs."""
     if request.machine.jobs:
         return jobs_hold_gpus(request.machine)
-    return fixed("the NVIDIA driver was reloaded", RESET_S, components.NODE, Fix.RELOAD_DRIVER)
+    return fixed("the NVIDIA driver was reloaded", request.times.reset_s, components.NODE, Fix.RELOAD_DRIVER)
 
 
 def restart_fabric_manager(request: ActionRequest) -> SimulatedResult:
     """Its unit is active again."""
     if FABRIC_MANAGER not in request.machine.units:
         return no_unit(request.machine, FABRIC_MANAGER)
+    reset_s = request.times.reset_s
     return succeeded(
         f"{FABRIC_MANAGER} was restarted",
-        RESET_S,
-        after(RESET_S, UnitChanges(unit=FABRIC_MANAGER, active="active")),
-        after(RESET_S, FixApplied(fix=Fix.RESTART_FABRIC_MANAGER, component=components.NODE)),
+        reset_s,
+        after(reset_s, UnitChanges(unit=FABRIC_MANAGER, active="active")),
+        after(reset_s, FixApplied(fix=Fix.RESTART_FABRIC_MANAGER, component=components.NODE)),
     )
 
 

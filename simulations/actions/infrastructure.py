@@ -7,7 +7,6 @@ from dataclasses import replace
 from simulations import changes as ch
 from simulations.actions.base import (
     ASK_S,
-    BOOT_S,
     TRAIN_S,
     ActionRequest,
     SimulatedAction,
@@ -18,6 +17,7 @@ from simulations.actions.base import (
     waiting,
 )
 from simulations.changes import ScheduledChange, after
+from simulations.faults import Fix
 
 MARK = "gpuward"  # begins the reason of our own drains, as in brain/actions/base.py
 BMC_S = 0.5  # a request to a BMC
@@ -41,7 +41,7 @@ def drain(request: ActionRequest) -> SimulatedResult:
         return refused(f"someone has taken the drain off {machine.name}")
     if jobs and left_s > 0:
         began = () if machine.drain_reason else (_drained(request),)
-        return waiting(f"drained; waiting for {jobs}", left_s, *began)
+        return waiting(request, f"drained; waiting for {jobs}", left_s, *began)
     if theirs and jobs and then != "go_on":
         return failed(f"drained by someone else, left as it is ({theirs}), and there still run {jobs}", ASK_S)
     if theirs:
@@ -59,7 +59,7 @@ def wait_until_idle(request: ActionRequest) -> SimulatedResult:
     """Fails when jobs still run after its time."""
     left_s = request.number("wait_s", 0) - request.waited_s
     if request.machine.jobs and left_s > 0:
-        return waiting(f"waiting for {', '.join(request.machine.jobs)}", left_s)
+        return waiting(request, f"waiting for {', '.join(request.machine.jobs)}", left_s)
     if request.machine.jobs:
         return failed(f"never idle: {', '.join(request.machine.jobs)}", ASK_S)
     return _ok("no jobs")
@@ -90,8 +90,9 @@ def reboot_when_idle(request: ActionRequest) -> SimulatedResult:
     """Fails while jobs run, as they do not end by themselves; the node stays drained."""
     if request.machine.jobs:
         return failed(f"never idle: {', '.join(request.machine.jobs)}", ASK_S)
-    down = after(ASK_S, ch.GoesDown(for_s=BOOT_S))
-    return _ok("rebooted", BOOT_S + 2 * ASK_S, _drained(request), down)
+    boot_s = request.times.boot_s
+    down = after(ASK_S, ch.GoesDown(for_s=boot_s))
+    return _ok("rebooted", boot_s + 2 * ASK_S, _drained(request), down)
 
 
 def read_bmc(request: ActionRequest) -> SimulatedResult:
@@ -104,7 +105,7 @@ def power_on(request: ActionRequest) -> SimulatedResult:
     """Changes nothing on a node that is on."""
     if not request.machine.off:
         return _ok("it is on already")
-    return _ok("switched on", BMC_S, after(0, ch.GoesDown(for_s=BOOT_S, power=True)))
+    return _ok("switched on", BMC_S, after(0, ch.GoesDown(for_s=request.times.boot_s, power=True)))
 
 
 def power_off(_: ActionRequest) -> SimulatedResult:
@@ -112,16 +113,16 @@ def power_off(_: ActionRequest) -> SimulatedResult:
     return _ok("switched off", BMC_S, after(0, ch.GoesDown(for_s=math.inf)))
 
 
-def power_cycle(_: ActionRequest) -> SimulatedResult:
+def power_cycle(request: ActionRequest) -> SimulatedResult:
     """Power is cut and restored."""
-    return _ok("off and on again", BMC_S, after(0, ch.GoesDown(for_s=BOOT_S, power=True)))
+    return _ok("off and on again", BMC_S, after(0, ch.GoesDown(for_s=request.times.boot_s, power=True)))
 
 
 def restart(request: ActionRequest) -> SimulatedResult:
     """Refused for a node that is off."""
     if request.machine.off:
         return refused(f"{request.machine.name} is off: bmc.power_on switches it on")
-    return _ok("restarted", BMC_S, after(0, ch.GoesDown(for_s=BOOT_S)))
+    return _ok("restarted", BMC_S, after(0, ch.GoesDown(for_s=request.times.boot_s)))
 
 
 def isolate(request: ActionRequest) -> SimulatedResult:
@@ -136,23 +137,30 @@ def _set_switch_port(*steps: Callable[[str], ch.Change]) -> SimulatedAction:
     def action(request: ActionRequest) -> SimulatedResult:
         component = request.text("component")
         kind, _, name = component.partition("/")
-        device = name.removesuffix(".1")
         if kind == "link" and name in request.machine.links:
             return _ok(f"the switch's end of {component} was set")
-        if device not in request.machine.ports:
+        if _device(component) not in request.machine.ports:
             return refused(f"no switch port is known opposite {component}")
-        changes = (after(n * TRAIN_S, step(device)) for n, step in enumerate(steps))
+        changes = (after(n * TRAIN_S, step(component)) for n, step in enumerate(steps))
         return _ok(f"the switch's end of {component} was set", TRAIN_S * len(steps), *changes)
 
     return action
 
 
-def _down(device: str) -> ch.Change:
-    return ch.PortDown(device=device)
+def _down(component: str) -> ch.Change:
+    return ch.PortDown(device=_device(component))
 
 
-def _up(device: str) -> ch.Change:
-    return ch.PortUp(device=device)
+def _up(component: str) -> ch.Change:
+    return ch.PortUp(device=_device(component))
+
+
+def _trained(component: str) -> ch.Change:
+    return ch.FixApplied(fix=Fix.RESET_PORT, component=component)
+
+
+def _device(component: str) -> str:
+    return component.partition("/")[2].removesuffix(".1")
 
 
 ACTIONS: Mapping[str, SimulatedAction] = {
@@ -169,7 +177,7 @@ ACTIONS: Mapping[str, SimulatedAction] = {
     "bmc.restart": restart,
     "bmc.nmi": restart,
     "node.isolate": isolate,
-    "switch.port_bounce": _set_switch_port(_down, _up),
+    "switch.port_bounce": _set_switch_port(_down, _up, _trained),
     "switch.port_disable": _set_switch_port(_down),
     "switch.port_enable": _set_switch_port(_up),
 }

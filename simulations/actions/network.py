@@ -6,7 +6,6 @@ from agent.contract import components, fabric, subnet
 from agent.contract.figures import Figure
 from simulations.actions.base import (
     ASK_S,
-    RESET_S,
     TRAIN_S,
     ActionRequest,
     SimulatedAction,
@@ -26,9 +25,10 @@ _NO_PORT = "this node has no InfiniBand port with a link"
 
 
 def bounce_link(request: ActionRequest) -> SimulatedResult:
-    """Down, a pause, up."""
+    """Down, a pause, up: the link is trained again."""
     down_s = request.number("down_s", 0.5)
-    return _bounce(request.machine, request.text("link"), down_s, f"down for {down_s:g} s, then up")
+    text = f"down for {down_s:g} s, then up"
+    return _bounce(request.machine, request.text("link"), down_s, text, Fix.RESET_PORT)
 
 
 def reset_port(request: ActionRequest) -> SimulatedResult:
@@ -40,9 +40,14 @@ def reset_nic(request: ActionRequest) -> SimulatedResult:
     """The card is reset, and with it the interface or port through which it is named."""
     component = request.text("nic")
     if components.type_of(component) == "nic":
-        return fixed(f"{component} was reset", RESET_S, component, Fix.RESET_NIC)
+        return fixed(f"{component} was reset", request.times.reset_s, component, Fix.RESET_NIC)
     return _bounce(
-        request.machine, component, RESET_S, "and its card were reset", Fix.RESET_NIC, Fix.RESET_PORT
+        request.machine,
+        component,
+        request.times.reset_s,
+        "and its card were reset",
+        Fix.RESET_NIC,
+        Fix.RESET_PORT,
     )
 
 
@@ -106,12 +111,13 @@ def inspect_fabric(request: ActionRequest) -> SimulatedResult:
 
 
 def check_ports(request: ActionRequest) -> SimulatedResult:
-    """Fails for a named port or interface without a link, and for any port without one."""
+    """Fails for a named port or interface without a link, for any port without one, and for a card with a fault."""
     machine, component = request.machine, str(request.params.get("component", components.NODE))
     down = [port.component for port in machine.ports.values() if not port.up]
     down += [
         link.component for link in machine.links.values() if link.component == component and not link.carrier
     ]
+    down += [fault.component for fault in machine.faults.values() if fault.component.startswith("nic/")]
     active = sum(port.up for port in machine.ports.values())
     figures = (
         Figure(name="port.mt4129.active", value=active),

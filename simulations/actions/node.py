@@ -10,7 +10,6 @@ from agent.contract.messages import clip
 from simulations import look
 from simulations.actions.base import (
     ASK_S,
-    BOOT_S,
     COLLECT_S,
     ActionRequest,
     SimulatedAction,
@@ -43,6 +42,7 @@ def restart_service(request: ActionRequest) -> SimulatedResult:
         up_s + stay_s,
         after(STOP_S, UnitChanges(unit=name, active="inactive", result="success")),
         after(up_s, UnitChanges(unit=name, active="active")),
+        after(up_s, FixApplied(fix=Fix.RESTART_SERVICE, component=f"service/{name}")),
         *(after(up_s, GpuReleased(bdf=bdf)) for bdf in held),
     )
 
@@ -72,9 +72,10 @@ def load_module(request: ActionRequest) -> SimulatedResult:
     )
 
 
-def reboot(_: ActionRequest) -> SimulatedResult:
+def reboot(request: ActionRequest) -> SimulatedResult:
     """The node is unreachable for a while, and comes back with another boot id."""
-    return succeeded("back with another boot id", ASK_S + BOOT_S + 0.1, after(ASK_S, GoesDown(for_s=BOOT_S)))
+    boot_s = request.times.boot_s
+    return succeeded("back with another boot id", ASK_S + boot_s + 0.1, after(ASK_S, GoesDown(for_s=boot_s)))
 
 
 def signal_job(request: ActionRequest) -> SimulatedResult:
@@ -125,8 +126,10 @@ def accept(request: ActionRequest) -> SimulatedResult:
     faulty = faulty_gpus(machine)
     figure = Figure(name="all_reduce.bus_gb_per_s", value=90.0 if faulty else 370.0)
     if faulty:
-        return measured(failed("acceptance failed: all_reduce bus_gb_per_s is 90", COLLECT_S), figure)
-    return measured(succeeded("acceptance: all_reduce passed (simulated)", COLLECT_S), figure)
+        return measured(
+            failed("acceptance failed: all_reduce bus_gb_per_s is 90", request.times.test_s), figure
+        )
+    return measured(succeeded("acceptance: all_reduce passed (simulated)", request.times.test_s), figure)
 
 
 ACTIONS: Mapping[str, SimulatedAction] = {

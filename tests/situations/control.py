@@ -3,7 +3,7 @@
 from agent.contract.commands import Outcome
 from brain.core.pack.spec import Window
 from simulations.events import event
-from simulations.virtual_time import START
+from simulations.virtual_fleet import START
 from tests.situations import checks as c
 from tests.situations.faults import gpu_wants_reset, rows_spent
 from tests.situations.moves import (

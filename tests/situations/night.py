@@ -6,7 +6,7 @@ from brain.core.pack.spec import Mode, ModeSetting, Priority, Window
 from simulations import changes as ch
 from simulations.events import event
 from simulations.faults import Fix
-from simulations.virtual_time import START
+from simulations.virtual_fleet import START
 from tests.situations import checks as c
 from tests.situations.faults import dark, gpu_lost, gpu_wants_reset, nic_broken, port_down, rows_spent
 from tests.situations.moves import (

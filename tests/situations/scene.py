@@ -120,7 +120,7 @@ class Scene(Simulator):
         pack = auto(nodes, **settings)
         engine = Engine(actions=ACTIONS, compile_pack=CACHE)
         super().__init__(engine, pack, list(pack.places))
-        self.timeline = self.log = Log(engine, self._perform)
+        self.timeline = self.log = Log(engine, self.perform)
         self.size = nodes
         self.settings = settings
         self.done: list[Done] = []
@@ -156,7 +156,7 @@ class Scene(Simulator):
         now = self.start + self.at_s
         for node in nodes:
             self.machines[node].apply([after(0.1 * n, change) for n, change in enumerate(changes)], now)
-            self._schedule(node, now)
+            self.schedule(node, now)
 
     def tell(self, event: EventSeen) -> None:
         """An event that no machine of the cell made comes now."""
@@ -171,10 +171,10 @@ class Scene(Simulator):
         waiting, self._waiting = self._waiting, []
         self.lead()
         for effect in waiting:
-            for at, given in self._perform(effect, self.log.now):
+            for at, given in self.perform(effect, self.log.now):
                 self.log.feed(given, at)
 
-    def _perform(self, effect: Effect, now: float) -> Iterable[tuple[float, Input]]:
+    def perform(self, effect: Effect, now: float) -> Iterable[tuple[float, Input]]:
         if isinstance(effect, SendPage):
             self.paged.append((now - self.start, effect))
         if now < self.log.nobody_until:
@@ -183,7 +183,7 @@ class Scene(Simulator):
         if isinstance(effect, AskJobs):
             return [(now + LATENCY_S, self._jobs(effect.node, now))]
         if isinstance(effect, AskPlan | AskLook) or not isinstance(effect, Perform):
-            return super()._perform(effect, now)
+            return super().perform(effect, now)
         step = effect.step
         self.done.append(Done(at_s=now - self.start, step=step))
         for answer in self.answers:
@@ -195,7 +195,7 @@ class Scene(Simulator):
                     id=f"r:{step.id}:{now}", step=step.id, outcome=answer.outcome, why=answer.why
                 )
                 return [(now + answer.took_s + LATENCY_S, result)]
-        return super()._perform(effect, now)
+        return super().perform(effect, now)
 
     def _jobs(self, node: str, now: float) -> JobsAnswer:
         id_ = f"j:{node}:{now}"

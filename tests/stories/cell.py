@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from agent.contract.messages import UnsentEvent
 from brain.core.pack.spec import Mode, ModeSetting, Window
-from simulations.virtual_time import START
+from simulations.virtual_fleet import START
 from tests.situations.moves import Moves
 from tests.situations.outcome import Outcome
 from tests.situations.scene import Scene
@@ -31,7 +31,7 @@ class Cell(Scene):
     def told_late(self, node: str, unsent: UnsentEvent, *, age_s: float, count: int) -> None:
         """A fact arrives `age_s` after it occurred, for so many equal ones."""
         now = self.start + self.at_s
-        self._send(node, replace(unsent, count=count), now - age_s, now)
+        self.said(node, replace(unsent, count=count), now - age_s, now)
 
 
 def play(tale: Tale) -> Outcome:

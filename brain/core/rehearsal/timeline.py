@@ -54,10 +54,11 @@ class Timeline:
             at, _, given = heapq.heappop(self._queue)
             self.now = max(self.now, at)
             for effect in self.engine.handle(given, self.now):
-                self._take(effect)
+                self.take(effect)
         self.now = max(self.now, until)
 
-    def _take(self, effect: Effect) -> None:
+    def take(self, effect: Effect) -> None:
+        """Keeps what the engine shows, and lets the world perform the rest."""
         match effect:
             case Note():
                 self.notes.append(effect)

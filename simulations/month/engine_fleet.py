@@ -1,0 +1,192 @@
+"""gpuward's month: the real engine, its shipped rules, runbooks and gates, on the simulated machines.
+
+People are called as it calls them: for a page about an incident that a machine must not end, or for an approval. They answer
+with the commands that operators have.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from agent.contract.actions.spec import Disrupts
+from brain.core.effects import Effect, Perform, SendPage, ShowIncident, ShowRun, Step, WriteIntent
+from brain.core.engine import Engine
+from brain.core.inputs import Input, OperatorCommand
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Mode, ModeSetting, Pack, Scalar, Settings
+from brain.core.rehearsal.timeline import Timeline
+from brain.core.state import Incident, IncidentState, Run, RunState
+from simulations.month.draw import FaultCase, Month, RackHold
+from simulations.month.laws import LawBrokenError, Watcher, story
+from simulations.month.people import People
+from simulations.month.profile import Profile
+from simulations.month.world import World
+from simulations.state import ActionTimes
+from simulations.virtual_time import Simulator
+
+LOOK_S = 40.0  # between two looks of an action that waits: within the time in which the engine wants a sign of life
+AGAIN_S = 1800.0  # people look whether what they have repaired is well with gpuward too
+ANN = "ann"
+_QUIET = ("evidence.collect", "agent.look", "bmc.evidence", "scheduler.idle", "scheduler.jobs")
+
+
+def times(profile: Profile) -> ActionTimes:
+    """How long remedies take."""
+    given = profile.times
+    return ActionTimes(
+        boot_s=given.boot_minutes * 60, reset_s=given.reset_seconds, test_s=given.test_seconds, look_s=LOOK_S
+    )
+
+
+def pack_of(pack: Pack, month: Month) -> Pack:
+    """The rules on this fleet, every runbook in automatic mode as far as it may be, nothing that a schedule begins."""
+    runbooks = tuple(replace(runbook, every_s=0) for runbook in pack.runbooks)
+    settings = Settings(modes=(ModeSetting(mode=Mode.AUTO),))
+    return replace(pack, runbooks=runbooks, settings=settings, places=dict(month.places))
+
+
+class _Watched(Timeline):
+    """Shows its effects to the fleet before they are taken."""
+
+    def __init__(self, engine: Engine, fleet: "EngineFleet") -> None:
+        super().__init__(engine, fleet.perform)
+        self._fleet = fleet
+
+    def take(self, effect: Effect) -> None:
+        self._fleet.shown(effect, self.now)
+        super().take(effect)
+
+
+class EngineFleet(Simulator):
+    """A fleet under gpuward."""
+
+    def __init__(self, pack: Pack, month: Month, engine: Engine | None = None) -> None:
+        """`engine`: a new one; None: one is made."""
+        self._pack = pack_of(pack, month)
+        super().__init__(
+            engine or Engine(actions=ACTIONS), self._pack, month.nodes, times=times(month.profile)
+        )
+        self.world = World(self, month, "gpuward")
+        self.world.job_ended = self._job_ended
+        self.world.showed = self._showed
+        self.world.hold_begins = self._hold
+        self.world.returned_broken = self._returned_broken
+        self.people = People(self.world)
+        self.watcher = Watcher(self.world, self._pack)
+        self._called: dict[str, None] = {}  # incidents and runs about which somebody was called
+        self._commands_given = 0
+
+    def timeline_of(self, engine: Engine) -> Timeline:
+        """See Simulator."""
+        return _Watched(engine, self)
+
+    def _job_ended(self, nodes: Sequence[str], now: float) -> None:
+        self.look_now(frozenset(nodes), now)
+
+    def _showed(self, case: FaultCase, node: str, now: float) -> None:
+        """No fact says it: people find it as they would without gpuward."""
+        self.call(
+            now + case.notice_s,
+            lambda at: self.people.called(node, at, partial(self._repaired, node)),
+        )
+
+    def perform(self, effect: Effect, now: float) -> Iterable[tuple[float, Input]]:
+        """See Simulator."""
+        if isinstance(effect, Perform):
+            self._obey(self.watcher.leaves(effect.step, now), effect.step.node, now)
+            self._performs(effect.step, now)
+        return super().perform(effect, now)
+
+    def _obey(self, law: str, node: str, now: float) -> None:
+        if law:
+            raise LawBrokenError(story(law, node, self.timeline.notes, now, self.start))
+
+    def _returned_broken(self, node: str, now: float) -> None:
+        self._obey("law 8: the node was given back with a fault that ends jobs", node, now)
+
+    def _hold(self, hold: RackHold, now: float) -> None:
+        self.say("hold", now, scope=f"rack/{hold.rack}", why="people work at it", for_s=hold.for_s)
+
+    def _performs(self, step: Step, now: float) -> None:
+        if not step.node or step.id in self._under_way or step.id in self._commands:
+            return  # asked again
+        spec = ACTIONS[step.action]
+        if step.action not in _QUIET:
+            self.world.decided(step.node, now)
+        if step.disrupts is not Disrupts.NOTHING and not spec.tests:
+            self.world.acts(step.node, step.action, now)
+
+    def shown(self, effect: Effect, now: float) -> None:
+        """What people see."""
+        match effect:
+            case ShowIncident(incident=incident):
+                for node in (incident.node, *incident.affected) if incident.node else incident.affected:
+                    if node in self.world.open:
+                        self.world.detected(node, now, incident.id, incident.cause)
+                if incident.state is IncidentState.EXPLAINED:
+                    other = self.timeline.incidents.get(incident.explained_by)
+                    if other is not None:
+                        self.world.explained(incident.id, other.id, other.cause)
+                if incident.state is IncidentState.NEEDS_HUMAN:
+                    self._call(incident, now)
+            case ShowRun(run=run):
+                self.watcher.run_shown(run)
+                if run.state is RunState.APPROVAL:
+                    self._ask_people(run, now)
+            case WriteIntent(step=step):
+                self.watcher.intended(step.id)
+            case SendPage(what="open", subject=subject):
+                self.world.tally.pages += 1
+                if subject.node:
+                    self.world.decided(subject.node, now)
+            case _:
+                pass
+
+    def _call(self, incident: Incident, now: float) -> None:
+        if incident.id in self._called:
+            return
+        self._called[incident.id] = None
+        self.call(now + self.people.look_s(incident.node), partial(self._acknowledge, incident.id))
+        if incident.node:
+            self.people.called(incident.node, now, partial(self._repaired, incident.node))
+
+    def _acknowledge(self, incident: str, now: float) -> None:
+        self.say("ack", now, id=incident)
+
+    def _repaired(self, node: str, now: float) -> None:
+        """People say that the node is well, and see to it that gpuward has given it back."""
+        self.say("return", now, node=node)
+        self.call(now + AGAIN_S, partial(self._look_again, node))
+
+    def _look_again(self, node: str, now: float) -> None:
+        left = [
+            one
+            for one in self.timeline.incidents.values()
+            if one.node == node and one.state is IncidentState.NEEDS_HUMAN
+        ]
+        if left and node not in self.people.at_work:
+            self.people.called(node, now, partial(self._repaired, node))
+
+    def _ask_people(self, run: Run, now: float) -> None:
+        if run.id in self._called:
+            return
+        self._called[run.id] = None
+        self.call(now + self.people.look_s(run.node), partial(self._approve, run.id))
+
+    def _approve(self, run_id: str, now: float) -> None:
+        """They approve what a fault needs; where none is left they wait: it passes."""
+        run = self.timeline.runs[run_id]
+        if run.state is not RunState.APPROVAL:
+            self._called.pop(run_id, None)
+        elif all(case.kind.benign for case in self.world.open.get(run.node, {}).values()):
+            self.call(now + AGAIN_S, partial(self._approve, run_id))
+        else:
+            self._called.pop(run_id, None)
+            self.world.people_act(run.node)
+            self.say("approve", now, id=run_id)
+
+    def say(self, verb: str, now: float, **args: Scalar) -> None:
+        """An operator's command."""
+        self._commands_given += 1
+        command = OperatorCommand(id=f"{verb}:{self._commands_given}", who=ANN, verb=verb, args=args)
+        self.timeline.feed(command, now)

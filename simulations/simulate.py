@@ -1,0 +1,88 @@
+"""`gpuward simulate`."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from brain.cli.backtest import rule_sets
+from brain.cli.terminal import page_width, print_json
+from simulations.month import html, report
+from simulations.month.draw import draw
+from simulations.month.play import Progress, play
+from simulations.month.profile import load, shipped
+
+POLICIES = 6
+
+
+@click.command()
+@click.argument("profile", required=False)
+@click.option("--list", "show", is_flag=True, help="Lists the profiles.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(2, 20_000),
+    help="So many nodes, with as many faults each; default: as in the profile.",
+)
+@click.option(
+    "--days", type=click.FloatRange(min=0, min_open=True, max=366), help="Default: as in the profile."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same month.")
+@click.option(
+    "--rules",
+    type=click.Path(path_type=Path),
+    help="Folder of rules, or of `rules` and `runbooks`; default: gpuward's own.",
+)
+@click.option(
+    "--runbooks", type=click.Path(path_type=Path), help="Folder of the runbooks; default: beside the rules."
+)
+@click.option("--json", "as_json", is_flag=True, help="JSON, for scripts.")
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Writes the report with plots into this file; needs gpuward[report].",
+)
+def simulate(
+    profile: str | None,
+    show: bool,
+    nodes: int | None,
+    days: float | None,
+    seed: int,
+    rules: Path | None,
+    runbooks: Path | None,
+    as_json: bool,
+    page: Path | None,
+) -> None:
+    """A fleet's faults over weeks, in a minute: what comes of them under gpuward, and on the very same faults under people
+    alone, alerts, a script that drains and reboots, and NVSentinel's policy. PROFILE says how often what fails: a name from
+    --list, or a YAML file of your own.
+
+    Nothing real is touched. Exit status 1: a safety law was broken; the story of the node is told.
+    """
+    if show or profile is None:
+        for name in shipped():
+            click.echo(f"{name:16}{load(name).title}")
+        return
+    chosen = rule_sets.of_folder(rules, runbooks) if rules is not None else rule_sets.shipped()
+    month = draw(load(profile), nodes=nodes or 0, days=days or 0.0, seed=seed)
+    with _bar(month.days) as progress:
+        played = play(month, chosen.pack(places=month.places), progress)
+    found = report.data(month, played.tallies, played.summaries)
+    if page is not None:
+        page.write_text(html.page(found, played), encoding="utf-8")
+    if as_json:
+        print_json(found)
+    else:
+        click.echo("\n".join(report.page(found, page_width())))
+
+
+@contextmanager
+def _bar(days: float) -> Iterator[Progress]:
+    """A bar on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _policy, _days: None
+        return
+    with click.progressbar(length=round(days * POLICIES), label="simulating", file=sys.stderr) as bar:
+        yield lambda _policy, _days: bar.update(1)
