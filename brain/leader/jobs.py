@@ -40,9 +40,9 @@ class JobQuestions:
         self._writer = writer
         self._background = background
         self._count = 0
-        # Nodes that people want to know of, in order; and how many of the questions are under way.
+        # Nodes that people want to know of, in order, and those whose question is under way.
         self._waiting: dict[str, None] = {}
-        self._under_way = 0
+        self._under_way: dict[str, None] = {}
 
     def ask(self, node: str, *, people: bool = False) -> None:
         """Begins to ask what runs on the node. An answer for a gate is one for people too, where it has the sizes of the jobs."""
@@ -50,6 +50,8 @@ class JobQuestions:
             if not isinstance(self._schedulers(node), Sizes):
                 self._waiting.pop(node, None)
             self._background.start(self._ask(node, people=False), f"jobs of {node}")
+        elif node in self._under_way:
+            return
         elif len(self._waiting) < MAX_WAITING or node in self._waiting:
             self._waiting[node] = None
             self._next()
@@ -59,10 +61,10 @@ class JobQuestions:
             self._writer.append_or_drop(late)
 
     def _next(self) -> None:
-        while self._waiting and self._under_way < AT_ONCE:
+        while self._waiting and len(self._under_way) < AT_ONCE:
             node = next(iter(self._waiting))
             del self._waiting[node]
-            self._under_way += 1
+            self._under_way[node] = None
             self._background.start(self._for_people(node), f"who is hit on {node}")
 
     async def _for_people(self, node: str) -> None:
@@ -70,7 +72,7 @@ class JobQuestions:
             if self._leadership.leads():
                 await self._ask(node, people=True)
         finally:
-            self._under_way -= 1
+            del self._under_way[node]
         self._next()
 
     async def _ask(self, node: str, *, people: bool) -> None:
