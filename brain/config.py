@@ -222,12 +222,15 @@ class BrainConfig(_Model):
         return self.runbooks or _BESIDE / "runbooks"
 
     def site_settings(self) -> Settings:
-        """Returns the settings with the configured modes. A configured scheduler is asked before jobs are disturbed."""
+        """Returns the settings with the configured modes. A configured scheduler is asked what runs there."""
         ask = self.settings.ask_jobs or bool(self.schedulers)
+        hit = self.settings.ask_who_is_hit or bool(self.schedulers)
         offsets = zones.utc_offsets(self.settings.zone) if self.settings.zone else self.settings.utc_offsets
         modes = self.settings.modes + self.modes
         groups = self.settings.groups or tuple(dict.fromkeys([ONCALL, *self.groups]))
-        return replace(self.settings, modes=modes, ask_jobs=ask, utc_offsets=offsets, groups=groups)
+        return replace(
+            self.settings, modes=modes, ask_jobs=ask, ask_who_is_hit=hit, utc_offsets=offsets, groups=groups
+        )
 
     def places(self) -> dict[str, Place]:
         """Reads node → place from the topology file; ConfigError names file, line and key."""

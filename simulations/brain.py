@@ -7,7 +7,9 @@ real BMC, scheduler or switch: which actions a brain has is decided by code (law
 import argparse
 import asyncio
 import sys
+from collections.abc import Collection
 from contextlib import AsyncExitStack
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,14 @@ from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
 from brain import config as brain_config
 from brain import fence
 from brain.actions import Request, SiteActions
-from brain.actions.base import Action, Done, NodeCommands, Order
+from brain.actions.base import Action, Done, Job, NodeCommands, Order
+from brain.actions.marks import MARK, Mark
 from brain.cli.run import serve
 from brain.config import BrainConfig
 from brain.console.drill import RECIPIENT
 from brain.core.pack.actions import BRAIN_ACTIONS
 from simulations.events import SIMULATED
+from simulations.infrastructure import SCHEDULER
 
 ANSWER_S = 5.0
 _REAL = ("bmc", "schedulers", "subnet_managers", "switches")
@@ -69,6 +73,52 @@ class _FleetAction:
         return Done(text=answer["why"])
 
 
+class _FleetScheduler:
+    """The scheduler of the simulated machines, which is only read: what changes something there is an action."""
+
+    name = SCHEDULER
+
+    def __init__(self, ask: Request) -> None:
+        self._ask = ask
+
+    async def jobs(self, node: str) -> list[Job]:
+        """As in Scheduler."""
+        told = (await self._told(node))["jobs"]
+        return [Job(id=str(one["id"]), user=str(one["user"]), nodes=int(one["nodes"])) for one in told]
+
+    async def drained(self, node: str) -> str:
+        """As in Scheduler."""
+        return str((await self._told(node))["drained"])
+
+    async def marks(self, node: str) -> tuple[Mark, ...]:
+        """As in Scheduler. Whose they are is not kept there."""
+        reason = await self.drained(node)
+        return (Mark(incident="", why=reason),) if reason.startswith(MARK) else ()
+
+    async def drain(self, node: str, mark: Mark) -> None:
+        """Refused: scheduler.drain does it."""
+        raise Refused(f"{node} is drained by an action, not by {mark.incident or 'a question'}")
+
+    async def resume(self, node: str, owners: Collection[str] | None) -> bool:
+        """Refused: scheduler.resume does it."""
+        raise Refused(f"{node} is resumed by an action, not for {owners or 'all'}")
+
+    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+        """Refused: scheduler.requeue does it."""
+        raise Refused(f"{job.id} is requeued by an action, within {within_s:g} s or not")
+
+    async def reboot(self, node: str, mark: Mark) -> None:
+        """Refused: scheduler.reboot does it."""
+        raise Refused(f"{node} is rebooted by an action, not for {mark.incident or 'a question'}")
+
+    async def _told(self, node: str) -> dict[str, Any]:
+        reply = await self._ask(RECIPIENT, orjson.dumps({"do": "jobs", "node": node}), ANSWER_S)
+        answer: dict[str, Any] = orjson.loads(reply)
+        if not answer["ok"]:
+            raise Unreachable(str(answer["error"]))
+        return answer
+
+
 def make(config: BrainConfig, _fleet: NodeCommands, _stack: AsyncExitStack, ask: Request) -> SiteActions:
     """All actions of the brain, on simulated machines only."""
     for table in _REAL:
@@ -78,7 +128,11 @@ def make(config: BrainConfig, _fleet: NodeCommands, _stack: AsyncExitStack, ask:
             )
     classes: list[type[Any]] = [type(name, (_FleetAction,), {"name": name}) for name in BRAIN_ACTIONS]
     actions: list[Action] = [made(ask) for made in classes]
-    return SiteActions(actions={action.name: action for action in actions}, schedulers=lambda _: None)
+    scheduler = _FleetScheduler(ask)
+    return SiteActions(
+        actions={action.name: action for action in actions},
+        schedulers=lambda node: scheduler if node.startswith(SIMULATED) else None,
+    )
 
 
 def main() -> int:

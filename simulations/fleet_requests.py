@@ -19,6 +19,7 @@ def answer(
     `{"do": "inject", "name": ..., "node": ...}`           starts a drill; empty node: the first healthy one
     `{"do": "perform", "action": ..., "node": ..., "params": ..., "why": ...}`
                                                            performs an action of the brain
+    `{"do": "jobs", "node": ...}`                          what the scheduler knows of a node: its jobs, and why it is drained
     """
     try:
         match request:
@@ -47,6 +48,11 @@ def answer(
                     "why": result.why,
                     "took_s": result.took_s,
                 }
+            case {"do": "jobs", "node": str(node)} if node in nodes:
+                jobs = [
+                    {"id": job.id, "user": job.user, "nodes": job.nodes} for job in infrastructure.jobs(node)
+                ]
+                return {"ok": True, "jobs": jobs, "drained": nodes[node].machine.state.drain_reason}
             case _:
                 raise ConfigError("want {do: list} or {do: inject, name: ..., node: ...}")
     except GpuwardError as error:

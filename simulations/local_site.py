@@ -168,6 +168,7 @@ def write_configs(site: LocalSite, server: NatsServer, *, pace: float = 1.0) -> 
         "drill": True,
         "nats": {"url": server.url, "seed_file": str(server.brain_seed_file)},
         "console": {"port": site.console_port},
+        "settings": {"ask_who_is_hit": bool(site.simulated)},
         # Simulated nodes, and scopes wider than a node; observe everywhere else. Without nodes nobody could inspect a fabric.
         "modes": [{"mode": "auto", "nodes": pattern} for pattern in (f"{SIMULATED}*", "") if site.simulated],
     }

@@ -14,7 +14,7 @@ from functools import partial
 from agent.contract.commands import Outcome
 from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import Event, Scalar, UnsentEvent
-from brain.core.effects import AskLook, AskPlan, CancelStep, Effect, Perform, SendPage, Step
+from brain.core.effects import AskJobs, AskLook, AskPlan, CancelStep, Effect, Perform, SendPage, Step
 from brain.core.engine import Engine
 from brain.core.inputs import (
     Delivery,
@@ -155,6 +155,9 @@ class Simulator(VirtualFleet):
         match effect:
             case Perform(step=step) if step.where == "brain":
                 return self._perform_on_infrastructure(step, now)
+            case AskJobs(node=node, people=people):
+                said = self.infrastructure.answer(node, f"j:{node}:{now}:{people}", people=people)
+                return [(now + LATENCY_S, said)]
             case CancelStep(step=step) if self._under_way.pop(step.id, None):
                 stopped = StepResult(
                     id=f"c:{step.id}", step=step.id, outcome=Outcome.FAILED, why="stopped while it waited"

@@ -3,10 +3,10 @@
 An action is declared in `brain/core/pack/actions.py` and built by `brain.actions.build` from the site's configuration.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import Scalar
@@ -88,6 +88,12 @@ class Job:
     protected: str = ""
     # Tells this run of the job from the next one (start time or uid); empty: unknown
     run: str = ""
+    # How many nodes it has in all; 0: unknown
+    nodes: int = 0
+    # Of a pod: the name of its workload, or of its controller; empty: none
+    owner: str = ""
+    # Of a pod: the label that all pods of its workload have, key=value; empty: none is known
+    workload: str = ""
 
 
 class Scheduler(Protocol):
@@ -135,6 +141,15 @@ class Scheduler(Protocol):
         """Reboots the node when it is idle and waits until it is back; it stays drained by us. Refused where the
         scheduler cannot do that, and under a drain that is not ours.
         """
+        ...
+
+
+@runtime_checkable
+class Sizes(Protocol):
+    """A scheduler that does not say with each job how many nodes it has, and can be asked."""
+
+    async def sized(self, jobs: Sequence[Job]) -> list[Job]:
+        """Returns the same jobs with `nodes`, where it can tell. Errors as in `Action`."""
         ...
 
 

@@ -15,6 +15,7 @@ the server answers 409 and the change is decided again.
 import asyncio
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -31,6 +32,7 @@ from brain.actions.pauses import until
 REASON, DRAINED, KEPT = "gpuward/reason", "gpuward/drained", "gpuward/kept"
 CONFLICTS = 5  # how often a change is decided again
 PAGE = 500  # pods in one response
+MAX_SIZED = 8  # workloads of one node of which it is asked on how many nodes they are
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _MIRROR = "kubernetes.io/config.mirror"
 # What is done here, as RBAC names it: verb, resource, subresource.
@@ -133,6 +135,24 @@ class Kubernetes:
             kept = {_uid(pod) for pod in found}
         return [self._rules.job(pod, by_selector=_uid(pod) in kept) for pod in pods]
 
+    async def sized(self, jobs: Sequence[Job]) -> list[Job]:
+        """As in Sizes: on how many nodes the pods of each workload are. Of many workloads the first MAX_SIZED are asked about."""
+        found: dict[tuple[str, str], int] = {}
+        for job in jobs:
+            namespace = job.id.partition("/")[0]
+            key = (namespace, job.workload)
+            if job.workload and key not in found and len(found) < MAX_SIZED and _NAME.fullmatch(namespace):
+                where = f"/api/v1/namespaces/{namespace}/pods"
+                pods = await self._pods([("labelSelector", job.workload)], where)
+                nodes = {
+                    str((pod.get("spec") or {}).get("nodeName") or "") for pod in pods if not _stays(pod)
+                }
+                found[key] = len(nodes - {""})
+        return [
+            replace(job, nodes=job.nodes or found.get((job.id.partition("/")[0], job.workload), 0))
+            for job in jobs
+        ]
+
     async def requeue(self, job: Job, *, within_s: float = inf) -> None:
         """As in Scheduler: evicts the pod. It is asked again while the disruption budget does not allow it (429), and
         while the server fails or is away: the pod's uid makes sure that no other pod is evicted.
@@ -223,12 +243,12 @@ class Kubernetes:
             raise Refused(f"Kubernetes has no node {self._of(node)}")
         return _ok(answer, node)
 
-    async def _pods(self, query: Sequence[tuple[str, str]]) -> list[Pod]:
+    async def _pods(self, query: Sequence[tuple[str, str]], where: str = "/api/v1/pods") -> list[Pod]:
         pods: list[Pod] = []
         more = ""
         while True:
             paged = [*query, ("limit", str(PAGE)), *([("continue", more)] if more else [])]
-            body = _ok(await self._api.request("GET", "/api/v1/pods", query=paged), "pods")
+            body = _ok(await self._api.request("GET", where, query=paged), "pods")
             pods += body.get("items") or []
             more = str((body.get("metadata") or {}).get("continue") or "")
             if not more:

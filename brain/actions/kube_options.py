@@ -15,6 +15,18 @@ from brain.actions.kube_api import Access
 from brain.actions.marks import MARK
 from brain.options import options
 
+# Labels with the name of a workload of several pods, the one around the others first. Sources: Kubernetes, "Well-Known Labels"
+# (job-name); JobSet, Kubeflow's training operator, LeaderWorkerSet, Volcano and KubeRay, each in the labels of its API.
+WORKLOADS = (
+    "jobset.sigs.k8s.io/jobset-name",
+    "training.kubeflow.org/job-name",
+    "leaderworkerset.sigs.k8s.io/name",
+    "volcano.sh/job-name",
+    "ray.io/cluster",
+    "batch.kubernetes.io/job-name",
+    "job-name",
+)
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _COUNT = re.compile(r"[0-9]{1,6}")
 _ANNOTATION = re.compile(r"[a-z0-9][a-z0-9.-]{0,251}/[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -59,6 +71,7 @@ class PodRules:
             gpu_count=sum(map(self._gpus, _running(spec))) + len(spec.get("resourceClaims") or []),
             name=str(meta.get("name") or ""),
             run=str(meta.get("uid") or ""),
+            **_workload(meta),
             protected=self._protected(str(spec.get("priorityClassName") or ""), by_selector=by_selector),
         )
 
@@ -87,6 +100,17 @@ class PodRules:
             if priority and fnmatchcase(priority, glob):
                 return f"priority class {priority}"
         return ""
+
+
+def _workload(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What a pod is a part of: `owner`, `workload`, and `nodes` of a pod that stands alone."""
+    labels = meta.get("labels") or {}
+    for key in WORKLOADS:
+        name = str(labels.get(key) or "")
+        if _LABEL.fullmatch(name):
+            return {"owner": name, "workload": f"{key}={name}"}
+    owners = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
+    return {"owner": str(owners[0].get("name") or "")} if owners else {"nodes": 1}
 
 
 def _running(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

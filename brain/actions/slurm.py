@@ -306,6 +306,7 @@ class Slurm:
             gpu_count=len(row.gpus),
             name=row.name,
             run=row.started,
+            nodes=row.nodes,
             protected=self._protected.why(row),
         )
 

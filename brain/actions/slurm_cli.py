@@ -22,6 +22,7 @@ _STATE = re.compile(r"^ +State=(\S+)", re.MULTILINE)
 _REASON = re.compile(
     r"^ +Reason=(?P<text>.*) \[(?P<by>\S+)@[0-9T:.-]+\]$(?P<more>(?:\n {6}.*)*)", re.MULTILINE
 )
+_COUNT = re.compile(r"[0-9]{1,7}")
 _GRES = re.compile(r"^ +Nodes=(\S+) .*GRES=(\S*)$", re.MULTILINE)
 # Texts of slurm_strerror(), unchanged since 2.x; exit statuses show only that something failed.
 _NO_SUCH = ("Invalid node name", "Invalid job id", "not found")
@@ -124,12 +125,12 @@ class Cli:
 
     async def _squeue(self, *which: str) -> list[JobRow]:
         token = secrets.token_hex(8)
-        layout = "".join(f"%{letter}{token}" for letter in "AuaPTSj")
+        layout = "".join(f"%{letter}{token}" for letter in "AuaPTSDj")
         says = await self._read(self.squeue, "-h", *which, "-o", layout)
         parts = says.split(token)[:-1]
         rows = []
-        for at in range(0, len(parts) - 6, 7):
-            job, user, account, partition, state, started, name = parts[at : at + 7]
+        for at in range(0, len(parts) - 7, 8):
+            job, user, account, partition, state, started, nodes, name = parts[at : at + 8]
             rows.append(
                 JobRow(
                     id=job.strip(),
@@ -139,6 +140,7 @@ class Cli:
                     states=frozenset({state}),
                     name=name,
                     started=started,
+                    nodes=int(nodes) if _COUNT.fullmatch(nodes) else 0,
                 )
             )
         return rows

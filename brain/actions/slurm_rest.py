@@ -80,7 +80,7 @@ class Rest:
             except ValueError:
                 continue
             if node in nodes:
-                rows.append(_job(job, states, nodes.index(node)))
+                rows.append(_job(job, states, nodes.index(node), len(nodes)))
         return rows
 
     async def set_state(self, node: str, state: str, reason: str) -> None:
@@ -182,7 +182,7 @@ def _names(value: Any) -> list[str]:
     ]
 
 
-def _job(job: Mapping[str, Any], states: frozenset[str], at: int) -> JobRow:
+def _job(job: Mapping[str, Any], states: frozenset[str], at: int, nodes: int) -> JobRow:
     gres = job.get("gres_detail") or []
     started = job.get("start_time")
     return JobRow(
@@ -194,4 +194,5 @@ def _job(job: Mapping[str, Any], states: frozenset[str], at: int) -> JobRow:
         name=str(job.get("name") or ""),
         started=str(started.get("number") if isinstance(started, dict) else started),
         gpus=indices(str(gres[at]) if at < len(gres) else ""),
+        nodes=nodes,
     )

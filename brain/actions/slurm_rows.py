@@ -52,6 +52,8 @@ class JobRow:
     # Changes when the job starts again
     started: str
     gpus: tuple[str, ...] = ()
+    # How many nodes it has; 0: not told
+    nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -304,6 +304,31 @@ class IncidentPagesJson(TypedDict):
     undelivered: list[str]
 
 
+class HitJobJson(TypedDict):
+    id: str
+    name: str
+    user: str
+    nodes: int
+    here: int
+    on: list[str]
+    gpus: int
+    since: str | None
+    gone_at: str | None
+    text: str
+
+
+class HitJson(TypedDict):
+    known: str
+    why: str
+    since: str | None
+    at: str | None
+    asked: int
+    answered: int
+    left_out: int
+    jobs: list[HitJobJson]
+    more_jobs: int
+
+
 class IncidentJson(TypedDict):
     id: str
     state: str
@@ -328,6 +353,7 @@ class IncidentJson(TypedDict):
     stale: bool
     waits: str
     pages: IncidentPagesJson
+    hit: NotRequired[HitJson | None]
 
 
 class IncidentListJson(TypedDict):

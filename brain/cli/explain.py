@@ -12,6 +12,7 @@ from brain.cli.answers import (
     ChangeJson,
     ExplainedRunJson,
     FoundJson,
+    HitJson,
     IncidentJson,
     LineJson,
     PageJson,
@@ -27,6 +28,13 @@ from brain.hold_words import to_hold
 
 _LABEL = 12
 _TURNS = {"ends": "its end", "fresh": "fresh news", "wider": "wider cause", "other": "other cause"}
+_UNKNOWN = {  # why it is not known who is hit, and who must do what
+    "asked": "the scheduler is being asked",
+    "silent": "the scheduler does not answer: whoever runs it sees to it; it is asked again for half an hour",
+    "no_table": "no table [schedulers.*] has these nodes: whoever runs gpuward adds their scheduler to brain.toml",
+    "no_scheduler": "no scheduler is configured: whoever runs gpuward adds a table [schedulers.<name>] to brain.toml",
+    "not_asked": "it was not asked: it settles still, is about no node, or was open before this version led",
+}
 _MOST_NODES, _MOST_NOTES = 20, 40  # that are named; --json has all of them
 
 
@@ -80,6 +88,7 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
         yield from _row("not known", f"its {', '.join(kinds)}: the topology has them of other nodes", width)
     if found.get("trace_id"):
         yield from _row("trace", found["trace_id"], width)
+    yield from _hit(incident.get("hit"), width)
     yield ""
     yield _title("WHY WE THINK SO")
     yield from _rule(rule, width)
@@ -153,6 +162,27 @@ def _head(incident: IncidentJson, width: int) -> Iterator[str]:
         yield from _row("explains", counted(incident["explains"], "other finding"), width)
     if incident["stale"]:
         yield from _row("old", "every fact was old when it arrived; it may be over", width)
+
+
+def _hit(hit: HitJson | None, width: int) -> Iterator[str]:
+    """Whose jobs ran on its nodes; an earlier brain does not say."""
+    if hit is None:
+        return
+    yield ""
+    yield _title("WHO IS HIT")
+    if hit["known"] != "known":
+        yield from _row("not known", _UNKNOWN.get(hit["known"], hit["known"]), width)
+    elif not hit["jobs"]:
+        yield from _row("nobody", f"no job runs there, as of {clock(hit['at'])}", width)
+    for job in hit["jobs"]:
+        gone = f"; not there any more since {clock(job['gone_at'])}" if job["gone_at"] else ""
+        yield from _row(clock(job["since"])[6:14], f"{job['text']}{gone}", width)
+    if hit["more_jobs"]:
+        yield from _row("", f"and {counted(hit['more_jobs'], 'more job')}", width)
+    if hit["why"]:
+        yield from _row("", f"not answered: {hit['why']}", width)
+    if hit["left_out"]:
+        yield from _row("", f"{counted(hit['left_out'], 'more node')} of it were not asked about", width)
 
 
 def _rule(rule: RuleJson, width: int) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What is known of whatever has an id: the whole chain of its incident, page → run → steps → rule → symptoms → evidence."""
 
 from agent.contract.messages import clip
-from brain.console import named, shapes, why
+from brain.console import named, shapes, who_is_hit, why
 from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.chain_shapes import (
     AckShape,
@@ -44,7 +44,7 @@ def explain(
     judged = judge(raw["id"]) if raw else None
     return ChainShape(
         found=found,
-        incident=shapes.incident(raw) if raw else None,
+        incident=who_is_hit.whole(raw, state) if raw else None,
         pages=_pages(notes),
         runs=[_run(run, notes, state) for run in history.runs_of(raw["id"])] if raw else [],
         rule=_rule(raw, state) if raw else None,

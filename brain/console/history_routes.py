@@ -5,7 +5,7 @@ from functools import partial
 from aiohttp import web
 
 from agent.contract.messages import clip
-from brain.console import lists, shapes, why
+from brain.console import lists, shapes, who_is_hit, why
 from brain.console.access.route import Route
 from brain.console.answers import encoded
 from brain.console.api import table
@@ -32,13 +32,13 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
         return await reading.answer(asked.http, partial(lists.runs, asked.query, rests.pause))
 
     async def incident(asked: Checked[Nothing, Nothing]) -> web.StreamResponse:
-        id_ = asked.id
+        id_, state = asked.id, brain.live.state
 
         def work(history: History) -> bytes:
             raw = history.incident(id_)
             if raw is None:
                 raise _unknown(history, "incident", id_)
-            return encoded(shapes.incident(raw))
+            return encoded(who_is_hit.whole(raw, state))
 
         return await reading.answer(asked.http, work)
 

@@ -78,6 +78,8 @@ class AskJobs:
     """Ask the scheduler which jobs run on the node; publish the JobsAnswer."""
 
     node: str
+    # only so that people know who is hit: it may come later than what a gate waits for, and nothing is decided by it
+    people: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,8 @@ class PageSubject:
     stops: tuple[str, ...] = ()
     # no rule matches any more, by facts: what is left is its node, which waits for a person's word
     gone: bool = False
+    # whose jobs ran on its nodes, in a line; empty: that is not known
+    hit: str = ""
     # of an alert group: its incidents
     listed: tuple[GroupedAlert, ...] = ()
 

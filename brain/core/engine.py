@@ -10,7 +10,7 @@ from agent.contract.actions.spec import ActionSpec
 from agent.contract.counted import counted
 from agent.contract.errors import BugError
 from agent.contract.messages import Event
-from brain.core import consequences, incidents, left_drained, recurrence, reloading
+from brain.core import consequences, hit, incidents, left_drained, recurrence, reloading
 from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.faults import drift, late, reports, suspects, symptoms
@@ -87,7 +87,7 @@ class Engine:
             late.forget_old(self.state)
         if self._is_repeat(given):
             return []
-        if self.state.jobs:
+        if self.state.jobs or self.state.asked:
             jobs.forget_old(self.state)
         ctx = self._context(given.id)
         match given:
@@ -224,6 +224,7 @@ class Engine:
         ctx.note("leader", f"{brain} leads with epoch {epoch}")
         for run in list(ctx.state.runs.values()):
             patience.new_leader(ctx, run)
+        hit.new_leader(ctx)
         escalation.resend_all(ctx)
 
     def _timer(self, ctx: Context, name: str) -> None:
@@ -248,6 +249,9 @@ class Engine:
                 recurrence.forget(ctx, what)
             case "hold":
                 commands.hold_ended(ctx, what)
+            case hit.TIMER:
+                if (incident := ctx.state.incidents.get(what)) is not None:
+                    hit.ask_again(ctx, incident)
             case "jobs":
                 ctx.state.jobs.pop(what, None)
             case "schedule":

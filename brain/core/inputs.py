@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Severity, clip
+from brain.core.jobs_seen import JobSeen
 from brain.core.pack.spec import Pack, Scalar
 
 
@@ -113,6 +114,14 @@ class JobsAnswer:
     drained: str = ""
     # whether that is a drain of ours; None: this was not asked
     ours: bool | None = None
+    # AskJobs.people: nothing is decided by this answer
+    people: bool = False
+    # the jobs as people know them, of many the first ones; earlier versions wrote none
+    seen: tuple[JobSeen, ...] = ()
+    # how many more there are
+    unlisted: int = 0
+    # name of the scheduler that was asked; empty: none has the node. None: an earlier version did not say
+    scheduler: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ fault is an incident again: whoever had acknowledged the former one has acknowle
 node. The explaining incident remembers both by match, as long as the match goes on; so they are forgotten with the incident.
 """
 
-from brain.core import ids
+from brain.core import hit, ids
 from brain.core.context import Context
 from brain.core.healing import drains
 from brain.core.pack.topology import node_of
@@ -16,7 +16,8 @@ _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 
 
 def keep(ctx: Context, by: Incident, former: Incident) -> None:
-    """`by` is about to explain `former`, and to take over its drains."""
+    """`by` is about to explain `former`, and to take over its drains and who is hit by it."""
+    hit.inherit(by, former)
     drained = former.node in drains.owned(ctx, former)
     if former.pages.acked_by or drained:
         known = Known(

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Literal
 
 from agent.contract.messages import Event
+from brain.core.jobs_seen import JobSeen
 from brain.core.pack.spec import Mode, Pack, Paging, Priority, Runbook, Scalar
 
 # timers that belong to what people arranged, or to what is remembered of faults that are over
@@ -393,6 +394,36 @@ class PlaceCandidate:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitJob:
+    """A job that ran on a node of an incident."""
+
+    job: JobSeen
+    # when its scheduler first said so
+    since: float
+    # when its scheduler first did not name it any more; 0: it still does
+    gone_at: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class HitNode:
+    """What the scheduler of one node of an incident has said runs there, for people: nothing is decided by it."""
+
+    # how often it was asked for this incident's sake
+    asked: int = 0
+    # when it first said what runs there, and when last; 0: never
+    known_since: float = 0.0
+    at: float = 0.0
+    # why it has not, the last time that it was asked; empty: it has, or the answer is still out
+    why: str = ""
+    # its name; empty: no scheduler has the node. None: not told
+    scheduler: str | None = None
+    # those that run there still come first; bounded
+    jobs: list[HitJob] = field(default_factory=list)
+    # how many more it named
+    unlisted: int = 0
+
+
 @dataclass(slots=True, kw_only=True)
 class Incident:
     """What people see: one fault, from open to closed."""
@@ -455,6 +486,8 @@ class Incident:
     places: list[PlaceCandidate] = field(default_factory=list)
     # how sure it is that this is the place, 0 to 1; 0: it was not judged
     sure: float = 0.0
+    # node of it -> who is hit there; of many nodes the first ones
+    hit: dict[str, HitNode] = field(default_factory=dict)
     # "<rule>@<scope>" of wider or crossing causes that this one explains: while they match, it stands for all nodes there
     stands_for: list[str] = field(default_factory=list)
     # settling beyond its hold-off: until when, and why; kept afterwards
@@ -588,6 +621,12 @@ class NodeJobs:
     drained: str = ""
     # whether that is a drain of ours; None: this was not asked
     ours: bool | None = None
+    # the jobs as people know them, of many the first ones
+    seen: list[JobSeen] = field(default_factory=list)
+    # how many more there are
+    unlisted: int = 0
+    # name of the scheduler; empty: none has the node. None: an earlier version did not say
+    scheduler: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -680,6 +719,8 @@ class State:
     modes: list[ModeOverride] = field(default_factory=list)
     # node -> the scheduler's last answer, while it is fresh
     jobs: dict[str, NodeJobs] = field(default_factory=dict)
+    # node -> when its scheduler was asked who is hit there, for a minute or until it has answered
+    asked: dict[str, float] = field(default_factory=dict)
     # the disruptive runs that began lately, for the breaker
     began: list[Disruption] = field(default_factory=list)
     # since when the breaker has tripped; 0: it has not

@@ -77,8 +77,8 @@ class EffectExecutor:
                     self._steps.plan(step)
                 case CancelStep(step=step, why=why):
                     self._steps.cancel(step, epoch, why)
-                case AskJobs(node=node):
-                    self._jobs.ask(node)
+                case AskJobs(node=node, people=people):
+                    self._jobs.ask(node, people=people)
                 case SendPage() | Note():
                     self._to_tell.append(effect)
                 case ShowIncident() | ShowRun():

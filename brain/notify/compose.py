@@ -94,6 +94,7 @@ def compose(
         severities=about.severities_before,
         common=about.common,
         stops=about.stops,
+        hit=clip(_one_line(about.hit), MAX_LINE),
         incidents=_listed(about.listed),
         untold=_untold(page),
         buttons=tuple(_buttons(page, runs)),

@@ -43,7 +43,7 @@ _STATUS = {"ack": "acknowledge", "resolve": "resolve"}
 _ZH = {
     "why now": "缘由", "where": "位置", "since": "开始时间", "because": "判断依据", "incidents": "事件", "evidence": "证据",
     "tried": "已尝试", "proposed": "建议", "cause": "原因", "what to do": "处理办法", "see": "参考", "type": "命令",
-    "trace": "追踪", "stopped": "暂停",
+    "trace": "追踪", "stopped": "暂停", "hit": "受影响",
 }  # fmt: skip
 
 
@@ -110,6 +110,8 @@ class PageMessage:
     common: tuple[str, ...] = ()
     # holds and maintenance windows that keep gpuward from acting on it, as sentences
     stops: tuple[str, ...] = ()
+    # whose jobs ran on its nodes, in a line; empty: that is not known
+    hit: str = ""
     # of the OpenTelemetry trace; empty: none is told
     trace_id: str = ""
     # what may be answered by a button, where the channel has them
@@ -158,6 +160,7 @@ class PageMessage:
         brief = quiet and not self.untold
         parts = [
             ("where", (where,), 3),
+            ("hit", (self.hit,) if self.hit and not brief else (), 3),
             ("evidence", () if brief else self.evidence, 4),
             ("why now", (self.why_now,), 1),
             ("stopped", () if quiet else self.stops, 2),

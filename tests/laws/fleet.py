@@ -54,6 +54,7 @@ def pack(size: int, mode: Mode, *, careful: bool) -> Pack:
         disruptive_runs=5,
         disruptive_runs_per_leaf=2,
         ask_jobs=careful,
+        ask_who_is_hit=careful,
         breaker_runs=3 if careful else 12,
         maintenance=(Window(scope="rack/r0", since=START + 600, until=START + 5400, why="new cables"),)
         if careful

@@ -40,7 +40,7 @@ def observed(cell: Cell, moment: Moment) -> None:
             node.alive = alive
             if alive:
                 node.heard_at = now
-        case JobsAnswer():
+        case JobsAnswer(people=False):
             cell.node(given.node).jobs_answer = (now, given.known, given.protected)
         case OperatorCommand(id=id_, verb="hold", args=args) if args.get("why"):
             for_s = float(args.get("for_s", 0))

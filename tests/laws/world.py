@@ -43,6 +43,7 @@ from brain.core.inputs import (
     StepResult,
     TimerFired,
 )
+from brain.core.jobs_seen import JobSeen
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Pack
@@ -60,6 +61,7 @@ RESTART_SHARE = 0.006  # of the inputs have a restart before them
 TWIN_INPUTS = 10  # so long the engine that was not restarted goes along; then both know the same
 _OUTCOMES = (*Outcome, None)  # None: nobody ever hears of it
 _OUTCOME_WEIGHTS = list(accumulate(12 if one is Outcome.OK else 2 for one in _OUTCOMES))
+FOR_PEOPLE = 1_000_000_000  # of several things that come at one moment these come last
 _TOLD = frozenset((Note, ShowIncident, ShowRun))  # effects that the world has no answer to
 
 
@@ -86,6 +88,34 @@ def _known(engine: Engine) -> bytes:
         engine.state.pack = pack
 
 
+def _of_people(coming: _Coming) -> bool:
+    """Whether it is about who is hit."""
+    match coming:
+        case JobsAnswer(people=people):
+            return people
+        case TimerFired(name=name):
+            return name.startswith("hit:")
+    return False
+
+
+def _for_people(node: str, number: int) -> JobsAnswer:
+    """What runs on a node, for people: another job now and then, and sometimes nobody knows."""
+    id_, job = f"jp-{number}", JobSeen(id=str(4711 + number % 3), name="train", user="alice", nodes=4)
+    if number % 5 == 0:
+        return JobsAnswer(id=id_, node=node, known=False, why="the scheduler does not answer", people=True)
+    seen = () if number % 4 == 0 else (job,)
+    return JobsAnswer(
+        id=id_,
+        node=node,
+        known=True,
+        jobs=tuple(one.id for one in seen),
+        protected="9 (account prod)",  # what a gate must not see
+        people=True,
+        seen=seen,
+        scheduler="slurm",
+    )
+
+
 class World:
     """A cell, an engine that looks after it, and what happens there. `see` is called after each input with its effects, before
     any of them is answered.
@@ -102,6 +132,7 @@ class World:
         self._see = see
         self._queue: list[tuple[float, int, _Coming]] = []
         self._count = 0
+        self._asked = self._unnumbered = 0  # questions of people, and what comes of them
         self._fired: Counter[str] = Counter()  # timers by name
         self._seqs: dict[str, int] = {}
         self._boots: dict[str, int] = {}
@@ -113,7 +144,8 @@ class World:
     # --- time ---
 
     def _put(self, coming: Input | Unsent) -> None:
-        if not self._obedient and self._chance.random() < RESTART_SHARE:
+        dice = not self._obedient and not _of_people(coming)
+        if dice and self._chance.random() < RESTART_SHARE:
             self._restore()
         given = self._numbered(coming) if isinstance(coming, Unsent) else coming
         self.story.log.append((given, self.now))
@@ -122,13 +154,18 @@ class World:
         for effect in effects:
             if type(effect) not in _TOLD:
                 self._take(effect)
-        if not self._obedient and self._chance.random() < 0.01:  # the same again
+        if dice and self._chance.random() < 0.01:  # the same again
             self.story.log.append((given, self.now))
             self._see(self.story.cell, given, self.now, self._handle(given))
 
     def _later(self, after_s: float, coming: _Coming) -> None:
         self._count += 1
         heapq.heappush(self._queue, (self.now + after_s, self._count, coming))
+
+    def _later_for_people(self, after_s: float, coming: _Coming) -> None:
+        """With numbers of their own, and no dice: without who is hit the story is the same."""
+        self._unnumbered += 1
+        heapq.heappush(self._queue, (self.now + after_s, FOR_PEOPLE + self._unnumbered, coming))
 
     def _pass(self, seconds: float) -> None:
         until = self.now + seconds
@@ -178,6 +215,8 @@ class World:
     def _take(self, effect: Effect) -> None:
         chance = self._chance
         match effect:
+            case SetTimer(name=name, due=due) if name.startswith("hit:"):
+                self._later_for_people(due - self.now, effect)
             case SetTimer(name=name, due=due):
                 after = due - self.now
                 if self._at_rest and after >= POLL_S and name.startswith("run:"):
@@ -199,6 +238,9 @@ class World:
                 )
             case AskPlan(step=step):
                 self._later(0.1, StepPlan(id=self._id("w"), step=step.id, ok=True, lines=("would do it",)))
+            case AskJobs(node=node, people=True):
+                self._asked += 1
+                self._later_for_people(0.2, _for_people(node, self._asked))
             case AskJobs(node=node):
                 self._later(0.2, self._jobs(node))
 

@@ -19,6 +19,7 @@ from brain.actions import patience
 from brain.actions import scheduler as actions
 from brain.actions.base import Done, Order
 from brain.actions.kube import Kubernetes
+from brain.core.jobs_seen import JobSeen
 from brain.leader import jobs
 from tests.real import kube_plane
 from tests.real.kube_plane import KEPT, Plane
@@ -303,3 +304,44 @@ async def test_which_annotations_is_the_site_s_choice(plane: Plane) -> None:
         with pytest.raises(ConfigError, match="keep_annotations"):
             built(plane, keep_annotations=[wrong])
     plane.clean()
+
+
+async def test_who_is_hit_on_a_real_control_plane(plane: Plane) -> None:
+    """Of a Job of three pods on two nodes: its name, its namespace, and on how many nodes it is. What has ended does not count,
+    and of a pod that belongs to no workload its node is all there is.
+    """
+    plane.clean()
+
+    def pod(name: str, node: str, labels: dict[str, str]) -> None:
+        spec = {
+            "nodeName": node,
+            "containers": [{"name": "c", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "4"}}}],
+        }
+        meta = {"name": name, "namespace": "default", "labels": labels}
+        plane.kubectl(
+            *("create", "-f", "-"),
+            given={"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec},
+        )
+
+    train = {"batch.kubernetes.io/job-name": "train-llama"}
+    for name, node, labels in (
+        ("train-0", "gpu1", train),
+        ("train-1", "gpu2", train),
+        ("train-2", "gpu2", train),
+        ("train-3", "gpu3", {"batch.kubernetes.io/job-name": "another"}),
+        ("alone", "gpu1", {}),
+    ):
+        await asyncio.to_thread(pod, name, node, labels)
+    kube = built(plane)
+    try:
+        said = await jobs.answer(kube, "gpu1", "j:1", people=True)
+        assert (said.known, said.scheduler) == (True, "k8s")
+        assert said.seen == (
+            JobSeen(id="default/train-0", name="train-llama", user="default", nodes=2, gpus=4),
+            JobSeen(id="default/alone", user="default", nodes=1, gpus=4),
+        )
+        gates = await jobs.answer(kube, "gpu1", "j:2")
+        assert [job.nodes for job in gates.seen] == [1, 0], "a gate does not wait for sizes"
+    finally:
+        await kube.close()
+        await asyncio.to_thread(plane.clean)

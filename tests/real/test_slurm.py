@@ -20,6 +20,8 @@ from brain.actions import slurm as module
 from brain.actions.base import Done, Job, Order
 from brain.actions.marks import Mark, ours
 from brain.actions.slurm import Slurm
+from brain.core.jobs_seen import JobSeen
+from brain.leader import jobs
 from tests.real import slurm_cluster
 from tests.real.slurm_cluster import Cluster
 
@@ -268,6 +270,37 @@ async def test_jobs_and_their_gpus_read_the_same_by_tools_and_by_rest(cluster: C
         token.write_text("wrong")
         with pytest.raises(Transient, match="500 Unspecified error"):  # 22.05's word for a wrong token
             await by_rest.drained("gpu1")
+    finally:
+        await by_rest.close()
+
+
+async def test_who_is_hit_reads_the_same_by_tools_and_by_rest(cluster: Cluster) -> None:
+    """Of a job of two nodes: its name, its user, its two nodes, and its GPUs on this one; a hostile name acts on nothing."""
+    token = cluster.folder / "token"
+    token.write_text(cluster.run("scontrol", "token", "username=root", "lifespan=600").partition("=")[2])
+    rest = {
+        "rest_url": f"http://127.0.0.1:{cluster.rest_port}",
+        "rest_version": "v0.0.38",
+        "rest_user": "root",
+    }
+    by_tools, by_rest = scheduler(cluster), scheduler(cluster, **rest, token_file=token)
+    wide = await asyncio.to_thread(
+        cluster.submit, "gpu1", "-N2", "-w", "gpu1,gpu2", "-J", "train-llama", gpus=2, pin=False
+    )
+    name = "<img src=x onerror=alert(1)>\x1b[2J" + "x" * 200
+    small = await asyncio.to_thread(cluster.submit, "gpu1", "-J", name, gpus=1)
+    try:
+        said = await jobs.answer(by_tools, "gpu1", "j:1", people=True)
+        assert (said.known, said.people, said.scheduler, said.unlisted) == (True, True, "slurm", 0)
+        assert set(said.jobs) == {wide, small}
+        first, second = said.seen  # the larger one first
+        assert first == JobSeen(id=wide, name="train-llama", user="root", nodes=2, gpus=2)
+        assert (second.id, second.nodes, second.gpus) == (small, 1, 1)
+        assert second.name.startswith("<img src=x onerror=alert(1)>\\x1b[2J")
+        assert len(second.name) == 80
+        assert (await jobs.answer(by_rest, "gpu1", "j:1", people=True)).seen == said.seen
+        (other,) = (await jobs.answer(by_rest, "gpu2", "j:2", people=True)).seen
+        assert (other.id, other.nodes) == (wide, 2)
     finally:
         await by_rest.close()
 

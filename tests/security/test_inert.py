@@ -27,7 +27,8 @@ from brain.cli.explain import render
 from brain.cli.main import group
 from brain.cli.queries import IncidentList
 from brain.cli.terminal import console
-from brain.core.state import RunState
+from brain.core.jobs_seen import JobSeen
+from brain.core.state import HitJob, HitNode, RunState
 from brain.notify.apprise import build as apprise
 from brain.notify.compose import compose
 from brain.notify.message import unaddressed
@@ -176,6 +177,8 @@ def test_tables_and_chains_on_a_terminal(text: str) -> None:
     assert "\x1b]8" not in screen.file.getvalue()
     if evil.startswith("[link"):
         assert evil in screen.file.getvalue()
+    job = {"id": evil, "text": evil, "since": None, "gone_at": None}
+    one |= {"hit": {"known": "known", "at": None, "jobs": [job], "more_jobs": 0, "why": evil, "left_out": 2}}
     found = {
         "found": {"kind": evil, "id": evil, "incidents": [evil], "hold": None, "notes": []},
         "incident": one,
@@ -204,8 +207,9 @@ def a_page(text: str) -> Any:
     """A page with this text wherever a node, a job or a person can put some."""
     about = incident()
     facts = [replace(one, text=text, component=text) for one in about.evidence]
+    hit = {"n1": HitNode(at=1.0, scheduler="s", jobs=[HitJob(job=JobSeen(id=text, user=text), since=1.0)])}
     return compose(
-        page(about=replace(about, evidence=facts, scope=text, cause=text), text=text),
+        page(about=replace(about, evidence=facts, scope=text, cause=text, hit=hit), text=text),
         rule=rule(),
         runs=[run(RunState.HELD, why=text)],
     )

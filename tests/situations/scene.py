@@ -181,7 +181,7 @@ class Scene(Simulator):
             self._waiting.append(effect)
             return []
         if isinstance(effect, AskJobs):
-            return [(now + LATENCY_S, self._jobs(effect.node, now))]
+            return [(now + LATENCY_S, replace(self._jobs(effect.node, now), people=effect.people))]
         if isinstance(effect, AskPlan | AskLook) or not isinstance(effect, Perform):
             return super().perform(effect, now)
         step = effect.step

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from brain.console.api.base import Asked, Shape, Time
+from brain.console.api.hit_shapes import HitShape
 from brain.console.api.pages import Paged
 from brain.core.pack.spec import Priority
 from brain.core.state import IncidentState, RunState
@@ -61,6 +62,9 @@ class IncidentShape(Shape):
     stale: bool = Field(description="Every fact was old when it arrived.")
     waits: str = Field(description="What it waits for while it settles.")
     pages: IncidentPagesShape
+    hit: HitShape | None = Field(
+        default=None, exclude_if=lambda value: value is None, description="Who is hit by it. Absent in lists."
+    )
 
 
 class IncidentListShape(Shape):

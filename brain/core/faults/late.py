@@ -16,6 +16,7 @@ from brain.core.state import State
 KEPT_S = 3600.0  # so long after it arrived an end is remembered
 SLACK_S = 2.0  # a fact may be on its way so long without that being in its age
 MAX_OF_NODE = 64  # ends of one node that are remembered, the newest; of wider scopes together as many
+MAX_NODES = 2000  # whose ends are remembered, those heard last: agents that all start anew tell 10,000 nodes well at once
 # Which ends say nothing of what began before them: an agent that starts reads the kernel log of its boot only then.
 _OF_BOOT = "agent.started"
 _OTHERWISE = ("flapping", "absence")  # ways of detection for which an event that clears is no end
@@ -28,6 +29,8 @@ def remember(ctx: Context, symptom: Symptom, scope: str, event: Event, at: float
     node = node_of(scope)
     here = ctx.state.over.pop(node, {})
     ctx.state.over[node] = here  # what was heard last stands last
+    if len(ctx.state.over) > MAX_NODES:
+        del ctx.state.over[next(iter(ctx.state.over))]
     key = _key(symptom, scope, event) if _ends_one(symptom, event) else ids.key(symptom.name, scope)
     known = here.pop(key, None)
     here[key] = (max(at, known[0]) if known else at, ctx.now)

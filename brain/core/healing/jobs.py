@@ -1,17 +1,21 @@
 """The scheduler's answer to which jobs run on a node: requested by a gate, kept for FRESH_S, then forgotten."""
 
+from brain.core import hit
 from brain.core.context import Context
 from brain.core.healing import runs
 from brain.core.inputs import JobsAnswer
+from brain.core.jobs_seen import JobSeen
 from brain.core.state import NodeJobs, RunState, State
 
 FRESH_S = 60.0
 
 
 def answered(ctx: Context, given: JobsAnswer) -> None:
-    """Keeps the scheduler's answer and asks the gates again for the runs that wait on the node."""
-    ctx.state.jobs.pop(given.node, None)  # the newest answer stands last
-    ctx.state.jobs[given.node] = NodeJobs(
+    """Keeps the scheduler's answer and asks the gates again for the runs that wait on the node.
+
+    An answer for people only goes to the node's incidents: no gate sees it.
+    """
+    answer = NodeJobs(
         at=ctx.now,
         known=given.known,
         jobs=list(given.jobs),
@@ -19,7 +23,15 @@ def answered(ctx: Context, given: JobsAnswer) -> None:
         why=given.why,
         drained=given.drained,
         ours=given.ours,
+        seen=list(given.seen) or [JobSeen(id=job) for job in given.jobs],
+        unlisted=given.unlisted,
+        scheduler=given.scheduler,
     )
+    hit.answered(ctx, given.node, answer)
+    if given.people:
+        return
+    ctx.state.jobs.pop(given.node, None)  # the newest answer stands last
+    ctx.state.jobs[given.node] = answer
     ctx.set_timer(f"jobs:{given.node}", ctx.now + FRESH_S)
     for run in list(ctx.state.runs.values()):
         if run.node == given.node and run.state in (RunState.HELD, RunState.APPROVAL):
@@ -27,7 +39,14 @@ def answered(ctx: Context, given: JobsAnswer) -> None:
 
 
 def forget_old(state: State) -> None:
-    """Forgets the answers that are not fresh any more. Their timers may come late: nobody sets off timers without a leader."""
+    """Forgets the answers that are not fresh any more, and the questions that were not answered in that time. The timers of the
+    answers may come late: nobody sets off timers without a leader.
+    """
+    while state.asked:
+        node, at = next(iter(state.asked.items()))
+        if state.now < at + FRESH_S:
+            break
+        del state.asked[node]
     while state.jobs:
         node, oldest = next(iter(state.jobs.items()))
         if state.now < oldest.at + FRESH_S:

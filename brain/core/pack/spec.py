@@ -439,6 +439,8 @@ class Settings:
     maintenance: tuple[Window, ...] = ()
     # query the scheduler for a node's jobs before a disruptive rung (set when a scheduler is configured)
     ask_jobs: bool = False
+    # query the scheduler for the jobs on an incident's nodes, so that people read who is hit (set when a scheduler is configured)
+    ask_who_is_hit: bool = False
     # most disruptive runs at once on nodes of one job, when the scheduler is queried
     disruptive_runs_per_job: int = 1
     # disruptive runs on this many nodes of the cell within breaker_within_s trip the breaker: none begins until it is reset

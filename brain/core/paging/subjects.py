@@ -1,7 +1,7 @@
 """What a page is about: a copy of an incident or an alert group that does not change any more."""
 
 from agent.contract.counted import counted
-from brain.core import ids
+from brain.core import hit_words, ids
 from brain.core.context import Context
 from brain.core.effects import PageSubject
 from brain.core.pack.conditions import symptoms_in
@@ -49,6 +49,7 @@ def of_incident(incident: Incident, stops: tuple[str, ...] = (), common: tuple[s
         severities_before=tuple(incident.pages.severities),
         stops=stops,
         common=common,
+        hit=hit_words.short(incident.hit),
         gone=bool(incident.symptoms) and not incident.matching_rules and not incident.unproven,
     )
 

@@ -106,6 +106,16 @@ def test_ends_are_forgotten() -> None:
     assert watch.state.over == {}
 
 
+def test_of_a_whole_fleet_the_ends_that_were_told_last_are_remembered() -> None:
+    """Agents that all start anew say of every part that it is well: that is no memory for each of ten thousand nodes."""
+    watch = Watch(symptom())
+    for number in range(late.MAX_NODES + 10):
+        watch.fact(1000, "x.good", where=f"m{number} gpu/0")
+    assert len(watch.state.over) == late.MAX_NODES
+    assert watch.fact(1001, where="m9 gpu/0", age_s=300) == ["+sick@gpu/m9/0"]
+    assert watch.fact(1001, where="m10 gpu/0", age_s=300) == []
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_the_order_of_arrival_decides_nothing(seed: int) -> None:
     """Facts seconds apart, told in any order: what is open in the end is what is open when they come in their own order."""

@@ -59,7 +59,7 @@ def test_the_json_form_says_the_same() -> None:
         "status", "id", "dedup_key", "what", "group", "title", "severity", "cause", "scope", "node", "nodes",
         "state", "why_now", "because", "since", "evidence", "evidence_ids", "tried", "proposed", "commands",
         "knowledge", "links", "subject", "acked_by", "severities", "incidents", "trace_id", "untold", "stops", "common",
-            "buttons",
+            "buttons", "hit",
     }  # fmt: skip
 
 
@@ -230,3 +230,20 @@ def test_odd_text_stays_one_line_and_short() -> None:
     (line,) = compose(page(about=incident(evidence=[fact]))).evidence
     assert "\n" not in line
     assert len(line) <= 300
+
+
+def test_a_page_says_who_is_hit_in_a_line() -> None:
+    """Whoever is woken reads whose job it is and how much of it; where that is not known nothing stands there, and at the end
+    nobody needs it.
+    """
+    about = replace(page().subject, hit="alice's 4711 (1 of its 16 nodes), and 2 more jobs")
+    message = compose(replace(page(), subject=about), rule=rule())
+    assert "  hit        alice's 4711 (1 of its 16 nodes), and 2 more jobs\n" in message.to_text()
+    assert "  受影响     alice's 4711" in message.to_text("zh")
+    assert json.loads(message.to_json())["hit"] == about.hit
+    assert "alice's 4711" in message.to_text(limit=900), "with little room, too"
+    over = compose(replace(page("resolve"), subject=about))
+    assert "  hit  " not in over.to_text()
+    assert "  hit  " not in compose(page()).to_text()
+    long = compose(replace(page(), subject=replace(about, hit="x\n\x1b[2J" * 9000)))
+    assert max(map(len, long.to_text().splitlines())) < 1000

@@ -101,6 +101,17 @@ async def test_one_alert_from_open_to_resolved(tmp_path: Path) -> None:
     ]
 
 
+async def test_who_is_hit_stands_in_the_details(tmp_path: Path) -> None:
+    """One short line, as the page has it."""
+    async with receiving(events_api) as it:
+        channel = pagerduty(it.url, tmp_path, language="en")
+        given = page()
+        await channel.send(compose(replace(given, subject=replace(given.subject, hit="alice's 4711"))))
+        await channel.close()
+    assert it.refused == []
+    assert it.taken[0]["payload"]["custom_details"]["hit"] == "alice's 4711"
+
+
 async def test_what_is_more_urgent_than_what_was_acknowledged_calls_people_there(tmp_path: Path) -> None:
     """A trigger of an acknowledged alert is only added to its log: so that is resolved first. News of it are no new alert."""
     raised = replace(page("open"), subject=replace(page().subject, severities_before=(Priority.P2,)))

@@ -1,6 +1,7 @@
 """The console's view of an incident: the whole chain, also of rows that an older version wrote."""
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from brain.cli.explain import render
 from brain.console import explain as chains
 from brain.console.answers import encoded
 from brain.core.effects import Note
-from brain.core.state import OwnedDrain, State
+from brain.core.jobs_seen import JobSeen
+from brain.core.state import HitJob, HitNode, OwnedDrain, State
 from tests.brain.world import GPU, Story, pack
 
 
@@ -66,6 +68,7 @@ def test_rows_of_an_older_version_are_shown_under_todays_names(tmp_path: Path) -
         with sqlite3.connect(tmp_path / "history") as db:
             row = orjson.loads(orjson.dumps(incident))
             row["support"] = row.pop("matching_rules")
+            del row["hit"]
             row["state"] = old
             db.execute("UPDATE incidents SET state = ?, body = ?", (old, orjson.dumps(row)))
         db.close()
@@ -74,6 +77,7 @@ def test_rows_of_an_older_version_are_shown_under_todays_names(tmp_path: Path) -
         assert found is not None
         assert found["incident"]["state"] == new
         assert found["rule"] == today["rule"]
+        assert found["incident"]["hit"]["known"] == "no_scheduler"
         assert [one["state"] for one in model.incidents(open_only=False)] == [new]
         model.close()
 
@@ -167,3 +171,43 @@ def test_what_many_nodes_share_does_not_end_with_one_of_them(tmp_path: Path) -> 
     assert "out of service for this: n01, n02, n03" in text
     assert "gpuward hold all --why" in text
     assert "hold cell" not in text
+
+
+def test_who_is_hit_is_told_a_line_for_each_job(tmp_path: Path) -> None:
+    """Those that run there first; where nothing is known, who must do what. A brain of version 0.1 says nothing of it."""
+    model, story = filled(tmp_path / "history")
+    (incident,) = story.time.incidents.values()
+    jobs = [
+        HitJob(job=JobSeen(id="4711", name="train-llama", user="alice", nodes=16), since=60.0),
+        HitJob(job=JobSeen(id="12", user="bob", nodes=1), since=60.0, gone_at=120.0),
+    ]
+    cases: list[tuple[dict[str, HitNode], str, list[str]]] = [
+        ({}, "no_scheduler", ["  not known    no scheduler is configured: whoever runs gpuward adds a table"]),
+        ({"n1": HitNode(asked=1)}, "asked", ["  not known    the scheduler is being asked"]),
+        (
+            {"n1": HitNode(why="slurm: away")},
+            "silent",
+            ["  not known    the scheduler does not answer", "               not answered: slurm: away (n1)"],
+        ),
+        ({"n1": HitNode(at=60.0, scheduler="")}, "no_table", ["  not known    no table [schedulers.*] has these nodes"]),
+        ({"n1": HitNode(at=60.0, scheduler="s")}, "known", ["  nobody       no job runs there, as of 01-01 00:01:00Z"]),
+        (
+            {"n1": HitNode(at=60.0, known_since=60.0, scheduler="s", jobs=jobs, unlisted=2)},
+            "known",
+            [
+                "  00:01:00     job 4711 (train-llama) of alice: 1 of its 16 nodes",
+                "  00:01:00     job 12 of bob: its only node; not there any more since 01-01 00:02:00Z",
+                "               and 2 more jobs",
+            ],
+        ),
+    ]  # fmt: skip
+    for hit, known, wanted in cases:
+        model.write(50, [], [replace(incident, hit=hit)], ())
+        found = explain(model, story.engine.state, incident.id)
+        assert found["incident"]["hit"]["known"] == known
+        lines = list(render(found, notes=False, width=150))
+        for line in wanted:
+            assert any(one.startswith(line) for one in lines), (line, lines[:30])
+    del found["incident"]["hit"]
+    assert not any("WHO IS HIT" in line for line in render(found, notes=False, width=150))
+    model.close()

@@ -9,6 +9,7 @@ import { outside } from '../parts/links.js'
 import { scopeMark, severity, stateMark } from '../parts/marks.js'
 import { time } from '../parts/times.js'
 import { askApprove, askClose, askDeny, askHold, askNote, askReturn, give, may, verbButton } from '../parts/verbs.js'
+import { whose } from '../parts/whose.js'
 import { either, t, word } from '../words.js'
 
 const OVER = ['closed', 'explained']
@@ -120,8 +121,8 @@ function texts(lines) {
 
 function hit(state) {
   const { incident, out_of_service: out } = state.data
-  if (!out.length && !incident.explains) return nothing
-  return html`<section class="card"><h2>${t('who-is-hit')}</h2>
+  return html`<section class="card hit"><h2>${t('who-is-hit')}</h2>
+    ${whose(incident.hit)}
     ${incident.explains ? html`<p>${t('explains', { n: incident.explains })}</p>` : nothing}
     ${out.map((node) => html`<p>${t('out-of-service', { node })} ${verbButton(state, 'return', t('verb-return'), () => askReturn(state, node))}</p>`)}
   </section>`

@@ -18,6 +18,28 @@ under-way = under way
 it-helped = it helped
 did-not-help = it did not help
 who-is-hit = Who is hit
+hit-job = job
+hit-of = of
+hit-share = { $here } of its { $n } nodes
+hit-all = all of its { $n } nodes
+hit-only-node = its only node
+hit-on = on { $nodes }
+hit-gpus = { $n ->
+    [one] 1 GPU
+   *[other] { $n } GPUs
+}
+hit-gone = not there any more since
+hit-nobody = Nobody: no job runs there.
+hit-more-jobs = and { $n } more
+hit-silent-of = Not answered:
+hit-left-out = { $n } more nodes of it were not asked about.
+hit-known-since = Known since
+hit-as-of = as of
+hit-asked = Not known yet: the scheduler is being asked.
+hit-silent = Not known: the scheduler does not answer. Whoever runs it sees to it; it is asked again for half an hour.
+hit-no_table = Not known: no table [schedulers.*] has these nodes. Whoever runs gpuward adds their scheduler to brain.toml.
+hit-no_scheduler = Not known: no scheduler is configured. Whoever runs gpuward adds a table [schedulers.NAME] to brain.toml.
+hit-not_asked = Not known: nobody has asked, since it still settles, is about no node, or was open before.
 explains = It explains { $n } other findings.
 out-of-service = { $node } is out of service.
 how-sure = How sure

@@ -1,0 +1,52 @@
+"""Who is hit by an incident, for the API: put together from what the history keeps of it."""
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from brain.console import shapes
+from brain.console.api.hit_shapes import HitJobShape, HitShape
+from brain.console.api.incident_shapes import IncidentShape
+from brain.core import hit_words
+from brain.core.state import HitNode, State
+
+_HIT: TypeAdapter[dict[str, HitNode]] = TypeAdapter(dict[str, HitNode])
+
+
+def told(raw: dict[str, Any], state: State) -> HitShape:
+    """Returns who is hit by an incident of the history; an earlier version wrote nothing of that."""
+    kept = raw.get("hit") or {}
+    asks = state.pack is not None and state.pack.settings.ask_who_is_hit
+    now = hit_words.standing(_HIT.validate_python(kept), asks=asks)
+    return HitShape(
+        known=now.known.value,
+        why=now.why,
+        since=shapes.iso(now.since),
+        at=shapes.iso(now.at),
+        asked=now.asked,
+        answered=now.answered,
+        left_out=max(0, raw["nodes"] - now.asked) if now.asked else 0,
+        jobs=[_job(line) for line in now.jobs],
+        more_jobs=now.unlisted,
+    )
+
+
+def whole(raw: dict[str, Any], state: State) -> IncidentShape:
+    """Returns an incident with who is hit by it."""
+    return shapes.incident(raw).model_copy(update={"hit": told(raw, state)})
+
+
+def _job(line: hit_words.HitLine) -> HitJobShape:
+    job = line.job
+    return HitJobShape(
+        id=job.id,
+        name=job.name,
+        user=job.user,
+        nodes=job.nodes,
+        here=len(line.on),
+        on=list(line.on),
+        gpus=line.gpus,
+        since=shapes.iso(line.since),
+        gone_at=shapes.iso(line.gone_at),
+        text=hit_words.sentence(line),
+    )
