@@ -8,9 +8,9 @@ STORIES ?= 10000
 FIRST ?= 1
 SEED ?= 1
 MINUTES ?= 10
-# Most long tests wait for processes and clocks: twice as many at a time as a small machine has processors. A file's tests stay
+# Most long tests wait for processes and clocks: three times as many at a time as a small machine has processors. A file's tests stay
 # together.
-WORKERS ?= 4
+WORKERS ?= 6
 PIN := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 help:            ## this list

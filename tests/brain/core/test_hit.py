@@ -189,6 +189,20 @@ def test_a_wide_incident_asks_about_some_of_its_nodes_and_counts_the_rest() -> N
     assert len(story.asked) <= 40
 
 
+def test_who_explains_another_one_learns_for_itself() -> None:
+    """What is known goes over to it; what is told later is told to it alone, also where the former one still waits for its pages
+    to be delivered: a brain that was restarted in between would know no more either (found by story 90163).
+    """
+    story = down(SLURM)
+    former, wide = story.incident, replace(story.incident, id="wide", hit={})
+    hit.inherit(wide, former)
+    assert wide.hit == former.hit
+    wide.hit["n1"].at += 60
+    wide.hit["n1"].jobs.clear()
+    assert former.hit["n1"].at < wide.hit["n1"].at
+    assert [one.job.id for one in former.hit["n1"].jobs] == ["4711"]
+
+
 def test_in_a_storm_few_questions_are_out_before_it_is_known_what_they_are() -> None:
     """Settling incidents ask no more than MAX_OUT at once."""
     story = Site(None)
