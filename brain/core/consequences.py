@@ -5,7 +5,7 @@ Each consequence may lead to more: they wait in the context, and `propagate` han
 
 from brain.core import demotion, endings, explaining, hit, ids, incidents, known, left_drained, recurrence
 from brain.core.context import Context
-from brain.core.faults import growing, reach, situations, spread, symptoms, wider
+from brain.core.faults import growing, reach, situations, spread, sprees, symptoms, wider
 from brain.core.healing import blame, drains, run_states, runs, steps, told, turns
 from brain.core.incidents import IncidentTrigger
 from brain.core.operators import requests, returning
@@ -61,6 +61,10 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
     """
     rule = ctx.compiled.rules.get(incident.rule)
     if rule is not None and type_of(incident.scope) == JOB and incidents.placed_anew(ctx, incident, rule):
+        return
+    if spree := sprees.place_told(ctx, incident):
+        ctx.changed.extend(spree)
+        ctx.set_timer(f"incident:{incident.id}", ctx.now + RECHECK_S)
         return
     wider.consider(ctx, incident)
     run = blame.run_behind(ctx, incident)
@@ -156,6 +160,8 @@ def match_ended(ctx: Context, rule: str, scope: str, why: str = "") -> None:
     incident = incidents.match_ended(ctx, rule, scope)
     if rule in ctx.compiled.families:
         _stands_no_more(ctx, ids.key(rule, scope))
+    if rule in ctx.compiled.rules:
+        ctx.changed.extend(sprees.match_ended(ctx, ctx.compiled.cause(rule)))
     if closed_at is not None:
         _closed_cause_is_over(ctx, rule, scope, closed_at)
     if incident is None:

@@ -5,10 +5,10 @@ from functools import partial
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import reach, situations, wider
+from brain.core.faults import reach, releases, situations, sprees, wider
 from brain.core.healing import runs
 from brain.core.pack.spec import Rule
-from brain.core.pack.topology import JOB
+from brain.core.pack.topology import JOB, type_of
 from brain.core.state import Incident
 
 
@@ -57,6 +57,37 @@ def standing_for(ctx: Context, match: str) -> Incident | None:
         return None
     own = ctx.state.incidents.get(ctx.index.by_match.get(match, ""))
     return own or explained_by(ctx, rule, ids.split(match)[1])
+
+
+def open_ones(ctx: Context, inhibitor: Incident, *, strays: bool) -> list[Incident]:
+    """The open incidents that this one explains. `strays`: only those that it inhibits."""
+    explained = {
+        other.id: other
+        for cause in (*inhibitor.inhibits, *inhibitor.inhibits_on_node)
+        for incidents in ctx.index.by_cause.get(cause, {}).values()
+        for other in incidents.values()
+        if other.id != inhibitor.id
+        and reach.explains(ctx, inhibitor, cause, other.scope, partial(reach.begun, other))
+        and not wider.related(ctx, inhibitor.rule, other.rule)
+        and not sprees.goes_on(ctx, inhibitor, other)
+    }
+    if not strays:
+        explained |= {other.id: other for other in wider.explained(ctx, inhibitor)}
+    return list(explained.values())
+
+
+def open_on_job(ctx: Context, by: Incident, rule: Rule, scope: str) -> list[Incident]:
+    """The incident explains a match of a job: the open incidents on its nodes that the job would explain."""
+    if type_of(scope) != JOB:
+        return []
+    explained = {
+        other.id: other
+        for cause in rule.inhibits
+        for incidents in ctx.index.by_cause.get(cause, {}).values()
+        for other in incidents.values()
+        if other.id != by.id and releases.serves(ctx, scope, other.scope)
+    }
+    return list(explained.values())
 
 
 def jobs_explained(ctx: Context, incident: Incident) -> Iterator[tuple[Rule, str]]:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from functools import partial
 
 from brain.core import explaining, hit, ids, known, recurrence, several
 from brain.core.context import Context
-from brain.core.faults import reach, releases, situations, spread, wider
+from brain.core.faults import releases, situations, spread, sprees, wider
 from brain.core.healing import drains, runs
 from brain.core.pack.spec import Paging, Rule
 from brain.core.pack.topology import JOB, node_of, type_of
@@ -130,7 +129,7 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
             text = f"{cause} at {scope} is explained by {by.cause} at {by.scope}"
             ctx.note("incident.explains", text, incident=by.id, scope=scope)
         stands_for(ctx, by, rule, scope)
-        _take_over_of_job(ctx, by, rule, scope)
+        _take_over_all(ctx, by, explaining.open_on_job(ctx, by, rule, scope))
         return None
     if explaining.is_dismissed(ctx, rule, scope):
         return None
@@ -205,7 +204,7 @@ def placed_anew(ctx: Context, incident: Incident, rule: Rule) -> bool:
         return False
     _take_over(ctx, by, incident)
     stands_for(ctx, by, rule, incident.scope)
-    _take_over_of_job(ctx, by, rule, incident.scope)
+    _take_over_all(ctx, by, explaining.open_on_job(ctx, by, rule, incident.scope))
     return True
 
 
@@ -326,7 +325,7 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
         if fact.id not in known and len(incident.evidence) < MAX_LISTED:
             incident.evidence.append(fact)
     _affects(ctx, incident, symptom.members or releases.ill_with(ctx, symptom))
-    _explain_more(ctx, incident, releases.explains(ctx, symptom))
+    _explain_more(ctx, incident, (*releases.explains(ctx, symptom), *sprees.explains(ctx, symptom)))
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:
         incident.stale = False
         text = f"a fresh fact confirms it ({symptom.name})"
@@ -336,20 +335,13 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
 
 def _absorb(ctx: Context, inhibitor: Incident, *, strays: bool = False) -> None:
     """Ends the incidents that the inhibitor explains, oldest first. `strays`: only its reach has changed."""
-    explained = {
-        other.id: other
-        for cause in (*inhibitor.inhibits, *inhibitor.inhibits_on_node)
-        for incidents in ctx.index.by_cause.get(cause, {}).values()
-        for other in incidents.values()
-        if other.id != inhibitor.id
-        and reach.explains(ctx, inhibitor, cause, other.scope, partial(reach.begun, other))
-        and not wider.related(ctx, inhibitor.rule, other.rule)
-    }
-    if not strays:
-        explained |= {other.id: other for other in wider.explained(ctx, inhibitor)}
-    for other in sorted(explained.values(), key=lambda each: (each.opened_at, each.id)):
+    _take_over_all(ctx, inhibitor, explaining.open_ones(ctx, inhibitor, strays=strays))
+
+
+def _take_over_all(ctx: Context, by: Incident, explained: list[Incident]) -> None:
+    for other in sorted(explained, key=lambda each: (each.opened_at, each.id)):
         if other.state not in OVER:
-            _take_over(ctx, inhibitor, other)
+            _take_over(ctx, by, other)
 
 
 def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
@@ -362,22 +354,6 @@ def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
     _affects(ctx, by, [*other.affected, other.node])
     wider.inherits(ctx, by, other)
     transition(ctx, other, T.ABSORBED, f"{by.cause} at {by.scope} explains it (incident {by.id})")
-
-
-def _take_over_of_job(ctx: Context, by: Incident, rule: Rule, scope: str) -> None:
-    """The incident explains a job, and so what the job would explain on its nodes."""
-    if type_of(scope) != JOB:
-        return
-    explained = {
-        other.id: other
-        for cause in rule.inhibits
-        for incidents in ctx.index.by_cause.get(cause, {}).values()
-        for other in incidents.values()
-        if other.id != by.id and releases.serves(ctx, scope, other.scope)
-    }
-    for other in sorted(explained.values(), key=lambda each: (each.opened_at, each.id)):
-        if other.state not in OVER:
-            _take_over(ctx, by, other)
 
 
 def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:

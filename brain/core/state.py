@@ -679,6 +679,8 @@ class State:
     # node (empty: wider scopes) -> symptom, with what tells one of its facts apart -> (when it was over, when that was told); for
     # an hour; bounded
     over: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
+    # cause -> when it was told that it goes round, from node to node; not again for two days
+    rounds: dict[str, float] = field(default_factory=dict)
     # scope -> rules that match there now
     matched: dict[str, list[str]] = field(default_factory=dict)
     # by id; those that are over are forgotten soon

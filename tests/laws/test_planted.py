@@ -142,7 +142,7 @@ DEFECTS: tuple[tuple[int, Callable[[Patch], None], int], ...] = (
     (13, functools.partial(without, "stale"), 12),
     (14, runs_asleep, 14),
     (15, any_node_believed, 1),
-    (16, deposed_brains_act, 3109),
+    (16, deposed_brains_act, 1936),
 )
 
 

@@ -9,7 +9,7 @@ from agent.contract.actions.spec import Disrupts
 from agent.contract.counted import counted
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import job_suspects, lemons, racks
+from brain.core.faults import job_suspects, lemons, racks, sprees
 from brain.core.healing import approvals, plans, unanswered
 from brain.core.healing.verdicts import Case, Decision, Verdict
 from brain.core.pack.topology import CELL, type_of
@@ -226,14 +226,18 @@ def wait_for_people(ctx: Context, run: Run) -> bool:
     """The run waits for this reason, with what runs on its node now. Returns whether people are to be told: of the first two
     nodes. One alone may have made it up, and what the third has to say is known.
     """
-    first = len(others_waiting(ctx, run)) < 2
+    waiting = others_waiting(ctx, run)
+    first = len(waiting) < 2
+    cause = ctx.state.incidents[run.incident].cause
     answer = ctx.state.jobs.get(run.node)
     run.related_since = run.related_since or ctx.now
     run.jobs = run.jobs or (list(answer.jobs) if answer is not None else [])
     job, nodes = _of_one_job(ctx, run)
     if job:
-        cause = ctx.state.incidents[run.incident].cause
         ctx.changed.extend(job_suspects.suspected(ctx, job, cause, [*nodes, run.node]))
+    elif len(waiting) >= ctx.compiled.settings.same_cause_nodes:
+        lately = _nodes_of(each for each in began_lately(ctx) if each.cause == cause)
+        ctx.changed.extend(sprees.held(ctx, cause, lately, [*waiting, run.node]))
     return first
 
 

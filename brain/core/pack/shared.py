@@ -154,7 +154,7 @@ def _explains(
     naming: dict[str, list[Rule]],
 ) -> tuple[str, ...]:
     """What the shared cause explains: the causes of the single nodes, what these explain on their nodes, and the shared causes of
-    that: many nodes change nothing in it.
+    that, and of what else tells the same: many nodes change nothing in it.
     """
     wide = {rule.name: rule for counter in hand for rule in naming.get(counter.name, ())}
     family = {rule.cause or rule.name for rule in wide.values()}
@@ -169,7 +169,7 @@ def _explains(
     named = [
         name
         for rule in pack.rules
-        if (rule.cause or rule.name) in further and rule.scope not in NODELESS
+        if (rule.cause or rule.name) in (*causes, *further) and rule.scope not in NODELESS
         for name in symptoms_in(rule.when)
     ]
     shared = [

@@ -22,6 +22,7 @@ FLEET_RELEASE = "fleet.release"
 NODE_LEMON = "node.lemon"
 FLEET_RACK = "fleet.rack"
 FLEET_JOB = "fleet.job"
+FLEET_SPREE = "fleet.spree"
 
 _EVENT = (
     Field(name="event", type="text", summary="UFM's number of the event's type"),
@@ -269,6 +270,20 @@ KINDS: dict[str, Kind] = {
                 Field(name="nodes", type="int", summary="nodes that had it, the one that waits among them"),
             ),
             example={"cause": "gpu-lost", "job": "666", "nodes": 6},
+        ),
+        Kind(
+            name=FLEET_SPREE,
+            component="node",
+            severity=Severity.ERROR,
+            source="brain",
+            summary="One fault came to so many nodes or places, one after the other, that the next ones wait for people.",
+            fields=(
+                Field(name="active", type="bool", summary="false: no node has the fault any more"),
+                Field(name="cause", type="text", summary="the fault"),
+                Field(name="nodes", type="int", summary="nodes that had it"),
+                Field(name="waiting", type="int", summary="of these, nodes where nothing more is done"),
+            ),
+            example={"active": True, "cause": "gpu-lost", "nodes": 11, "waiting": 6},
         ),
         Kind(
             name=FLEET_RELEASE,
