@@ -83,7 +83,7 @@ def inherit(by: Incident, former: Incident) -> None:
     """`by` explains `former` from now on: who is hit by that is hit by this. An answer that is still out comes to it, too."""
     for node, told in former.hit.items():
         if node not in by.hit and len(by.hit) < MAX_NODES:
-            by.hit[node] = told
+            by.hit[node] = replace(told, jobs=list(told.jobs))  # a snapshot would tell them apart
 
 
 def _ask(ctx: Context, incident: Incident, node: str) -> None:

@@ -189,6 +189,23 @@ def test_a_wide_incident_asks_about_some_of_its_nodes_and_counts_the_rest() -> N
     assert len(story.asked) <= 40
 
 
+def test_what_explains_an_incident_takes_over_who_is_hit_by_it() -> None:
+    """Also the answer that is still out; each of the two has its own copy from then on."""
+    story = Site(SLURM)
+    story.event(1, "ib.sm_lid", "node", "n1")
+    story.run(5)
+    for number in (2, 3):
+        story.event(5 + number / 100, "ib.sm_lid", "node", f"n{number}")
+    story.run(20)
+    wide = next(one for one in story.incidents() if not one.node)
+    former = next(one for one in story.incidents() if one.node == "n1")
+    assert former.explained_by == wide.id
+    assert sorted(wide.hit) == ["n1", "n2", "n3"]
+    assert wide.hit["n1"] is not former.hit["n1"]
+    assert wide.hit["n1"].known_since == former.hit["n1"].known_since
+    assert story.asked.count("n2") == 1
+
+
 def test_in_a_storm_few_questions_are_out_before_it_is_known_what_they_are() -> None:
     """Settling incidents ask no more than MAX_OUT at once."""
     story = Site(None)
