@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(bool(slurm_cluster.missing()), reason=slurm_cluster.missing() or "-"),
     pytest.mark.timeout(300),
 ]
-LOST = {"kind": "gpu.xid", "component": "gpu/0000:3b:00", "code": 79}
+GPU = "gpu/0000:3b:00"
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ async def test_a_fault_names_the_job_that_it_stops_and_keeps_it_over_a_restart(
     table = {"type": "slurm", "conf": str(cluster.conf), "nodes": "gpu*"}
     async with lab(tmp_path, schedulers={"train": table}) as whole:
         node = await whole.node("gpu1")
-        await node.event(LOST["kind"], LOST["component"], code=LOST["code"])
+        await node.event("gpu.xid", GPU, code=79)
         found = await hit(whole, "gpu1", "known")
         (told,) = found["jobs"]
         assert (told["id"], told["name"], told["user"]) == (job, "train-llama", "root")
@@ -77,10 +77,10 @@ async def test_a_fault_names_the_job_that_it_stops_and_keeps_it_over_a_restart(
         await whole.start()
         assert (await hit(whole, "gpu1", "known"))["jobs"] == [told]
         idle = await whole.node("gpu4")
-        await idle.event(LOST["kind"], LOST["component"], code=LOST["code"])
+        await idle.event("gpu.xid", GPU, code=79)
         assert (await hit(whole, "gpu4", "known"))["jobs"] == []
         other = await whole.node("cpu1")  # no table has it
-        await other.event(LOST["kind"], LOST["component"], code=LOST["code"])
+        await other.event("gpu.xid", GPU, code=79)
         wide = await shared(whole)
         whole_of = await whole.until(
             lambda one: one["hit"]["answered"] == 2, "all are known", f"/api/v1/incidents/{wide}"
@@ -91,14 +91,13 @@ async def test_a_fault_names_the_job_that_it_stops_and_keeps_it_over_a_restart(
 async def test_a_scheduler_that_is_away_is_told_and_no_scheduler_is_too(tmp_path: Path) -> None:
     """Who must do what is told in either case, and the incident is there all the same."""
     table = {"type": "slurm", "squeue": "/nonexistent/squeue", "scontrol": "/nonexistent/scontrol"}
-    for number, (more, known) in enumerate(
-        (({"schedulers": {"train": table}}, "silent"), ({}, "no_scheduler"))
-    ):
-        folder = tmp_path / str(number)
+    configured: list[tuple[str, dict[str, Any]]] = [("silent", {"train": table}), ("no_scheduler", {})]
+    for known, tables in configured:
+        folder = tmp_path / known
         folder.mkdir()
-        async with lab(folder, **more) as whole:
+        async with lab(folder, schedulers=tables) as whole:
             node = await whole.node("gpu1")
-            await node.event(LOST["kind"], LOST["component"], code=LOST["code"])
+            await node.event("gpu.xid", GPU, code=79)
             found = await hit(whole, "gpu1", known)
             assert found["jobs"] == []
             assert ("/nonexistent/squeue" in found["why"]) == (known == "silent"), found
