@@ -19,6 +19,7 @@ MAX_JOBS = 16  # of one node that are kept, those that are gone too
 MAX_TOLD = 5  # jobs that one note names
 MAX_OUT = 64  # questions that are out at most when one is asked for an incident that still settles: a wider one may explain it
 FRESH_S = 60.0  # an answer this young is not asked for again
+_OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 AGAIN_S = (
     60.0,
     300.0,
@@ -26,29 +27,27 @@ AGAIN_S = (
 )  # where nothing was known it is asked again after these times, and then no more
 
 
-def ask(ctx: Context, incident: Incident) -> None:
-    """Asks about the nodes of an incident that begins, opens or is back, but not again what is known or asked just now.
+def follow(ctx: Context) -> None:
+    """After each input: the incidents that it has changed ask about nodes of which they have not, or are over.
 
-    While it settles only about its own node, and only as long as few questions are out.
+    While one settles it asks only about its own node, and only as long as few questions are out.
     """
-    if not ctx.compiled.settings.ask_who_is_hit:
-        return
-    settles = incident.state is IncidentState.SETTLING
-    for node in islice(incident.affected, MAX_NODES):
-        if settles and (node != incident.node or len(ctx.state.asked) >= MAX_OUT):
-            return
-        told = incident.hit.get(node)
-        if told is None or (told.at and ctx.now - told.at > FRESH_S):
+    for incident in ctx.shown:
+        if incident.state in _OVER:
+            ctx.cancel_timer(f"{TIMER}:{incident.id}")
+        elif ctx.compiled.settings.ask_who_is_hit and len(incident.hit) < MAX_NODES:
+            settles = incident.state is IncidentState.SETTLING
+            for node in islice(incident.affected, 1 if settles else MAX_NODES):
+                wait = settles and (node != incident.node or len(ctx.state.asked) >= MAX_OUT)
+                if node not in incident.hit and len(incident.hit) < MAX_NODES and not wait:
+                    _ask(ctx, incident, node)
+
+
+def came_back(ctx: Context, incident: Incident) -> None:
+    """The fault is back: asks again about the nodes of which it is known for a while."""
+    for node, told in incident.hit.items():
+        if told.at and ctx.now - told.at > FRESH_S and ctx.compiled.settings.ask_who_is_hit:
             _ask(ctx, incident, node)
-
-
-def grown(ctx: Context, incident: Incident) -> None:
-    """More nodes may show a wide incident that has asked: it asks about them too, up to MAX_NODES."""
-    asks = ctx.compiled.settings.ask_who_is_hit and not incident.node
-    if asks and 0 < len(incident.hit) < min(MAX_NODES, len(incident.affected)):
-        for node in islice(incident.affected, MAX_NODES):
-            if node not in incident.hit and len(incident.hit) < MAX_NODES:
-                _ask(ctx, incident, node)
 
 
 def ask_again(ctx: Context, incident: Incident) -> None:
