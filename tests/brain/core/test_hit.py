@@ -94,7 +94,7 @@ def test_an_incident_learns_who_is_hit(answer: JobsAnswer | None, known: HitKnow
     assert story.asked == ["n1"]
     assert told(story).known is known
     assert hit_words.short(story.incident.hit) == short
-    assert (told(story).since > 0) == (known in (HitKnown.KNOWN, HitKnown.NO_TABLE))
+    assert (told(story).since > 0) == (told(story).at > 0) == (known is HitKnown.KNOWN)
 
 
 def test_without_a_scheduler_nobody_is_asked() -> None:
@@ -114,6 +114,23 @@ def test_what_it_learns_is_noted_once_and_paged() -> None:
     ]
     assert story.time.pages
     assert {page.subject.hit for page in story.time.pages} == {"alice's 4711 (1 of its 16 nodes)"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "notes"),
+    [
+        ((NOBODY,), ["no job runs on n1"]),
+        ((SILENT,), ["it is not known whose jobs run on n1: slurm: away"]),
+        ((SILENT, NOBODY), ["it is not known whose jobs run on n1: slurm: away", "no job runs on n1"]),
+        (
+            (replace(NOBODY, scheduler=""),),
+            ["it is not known whose jobs run there: no scheduler of the configuration has n1"],
+        ),
+    ],
+)
+def test_the_first_answer_is_noted_whatever_it_is(answers: tuple[JobsAnswer, ...], notes: list[str]) -> None:
+    """Once, though it is asked again: by its note whoever looks at the page sees the answer."""
+    assert down(*answers, until=100).notes("incident.hit") == notes
 
 
 def test_faults_of_one_node_ask_one_question() -> None:
