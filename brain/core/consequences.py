@@ -3,7 +3,7 @@
 Each consequence may lead to more: they wait in the context, and `propagate` handles them until none is left.
 """
 
-from brain.core import demotion, endings, explaining, hit, ids, incidents, known, left_drained, recurrence
+from brain.core import demotion, endings, explaining, ids, incidents, known, left_drained, recurrence
 from brain.core.context import Context
 from brain.core.faults import growing, reach, situations, spread, sprees, symptoms, wider
 from brain.core.healing import blame, drains, run_states, runs, steps, told, turns
@@ -75,9 +75,10 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
         demotion.incident_opened(ctx, incident)
         _remedy(ctx, incident)
         return
-    few = "few nodes show it by now: it is judged when it is over, or grows again"
-    why = blame.judged_later(run) if run else shared or few
-    if why != incident.waits:  # one note, not one for each check
+    why = "few nodes show it by now: it is judged when it is over, or grows again"
+    if (
+        why := blame.judged_later(run) if run else shared or why
+    ) != incident.waits:  # one note, not one for each check
         incident.waits = why
         ctx.show(incident)
         ctx.note("incident.waits", why, incident=incident.id, scope=incident.scope)
@@ -86,8 +87,7 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
 
 
 def _remedy(ctx: Context, incident: Incident) -> None:
-    """Asks who is hit by an open incident, pages for it and starts its runbook."""
-    hit.ask(ctx, incident)
+    """Pages for an open incident and starts its runbook."""
     if incident.page is Paging.OPEN:
         escalation.open_page(ctx, incident, incident.because)
     if incident.runbook in ctx.compiled.runbooks:

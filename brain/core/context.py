@@ -113,6 +113,11 @@ class Context:
         """Marks an incident as changed: its newest form is shown once, by `finish`."""
         self._incidents[incident.id] = incident
 
+    @property
+    def shown(self) -> list[Incident]:
+        """The incidents that have changed so far."""
+        return list(self._incidents.values())
+
     def show_run(self, run: Run) -> None:
         """Marks a run as changed."""
         self._runs[run.id] = run

@@ -122,6 +122,7 @@ class Engine:
         if len(self.state.nodes) != size:
             ctx.changed.extend(symptoms.more_nodes(ctx))
         consequences.propagate(ctx)
+        hit.follow(ctx)
         return ctx.finish()
 
     def look(self) -> Context:

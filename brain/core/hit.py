@@ -4,6 +4,7 @@ People read it; no gate, run or page is decided by it (decision 64). An incident
 say it, once for each node, whoever else asks there. It is forgotten with the incident.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -11,6 +12,7 @@ from brain.core.context import Context
 from brain.core.effects import AskJobs
 from brain.core.hit_words import sentence, standing
 from brain.core.jobs_seen import JobSeen
+from brain.core.pack.spec import Scalar
 from brain.core.state import HitJob, HitNode, Incident, IncidentState, NodeJobs
 
 TIMER = "hit"  # `hit:<incident>`: nothing was known, and it is asked again
@@ -19,36 +21,32 @@ MAX_JOBS = 16  # of one node that are kept, those that are gone too
 MAX_TOLD = 5  # jobs that one note names
 MAX_OUT = 64  # questions that are out at most when one is asked for an incident that still settles: a wider one may explain it
 FRESH_S = 60.0  # an answer this young is not asked for again
-AGAIN_S = (
-    60.0,
-    300.0,
-    1500.0,
-)  # where nothing was known it is asked again after these times, and then no more
+_OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
+# Where nothing was known it is asked again after these times, and then no more.
+AGAIN_S = (60.0, 300.0, 1500.0)
 
 
-def ask(ctx: Context, incident: Incident) -> None:
-    """Asks about the nodes of an incident that begins, opens or is back, but not again what is known or asked just now.
+def follow(ctx: Context) -> None:
+    """After each input: the incidents that it has changed ask about nodes of which they have not, or are over.
 
-    While it settles only about its own node, and only as long as few questions are out.
+    While one settles it asks only about its own node, and only as long as few questions are out.
     """
-    if not ctx.compiled.settings.ask_who_is_hit:
-        return
-    settles = incident.state is IncidentState.SETTLING
-    for node in islice(incident.affected, MAX_NODES):
-        if settles and (node != incident.node or len(ctx.state.asked) >= MAX_OUT):
-            return
-        told = incident.hit.get(node)
-        if told is None or (told.at and ctx.now - told.at > FRESH_S):
+    for incident in ctx.shown:
+        if incident.state in _OVER:
+            ctx.cancel_timer(f"{TIMER}:{incident.id}")
+        elif ctx.compiled.settings.ask_who_is_hit and len(incident.hit) < MAX_NODES:
+            settles = incident.state is IncidentState.SETTLING
+            for node in islice(incident.affected, 1 if settles else MAX_NODES):
+                wait = settles and (node != incident.node or len(ctx.state.asked) >= MAX_OUT)
+                if node not in incident.hit and len(incident.hit) < MAX_NODES and not wait:
+                    _ask(ctx, incident, node)
+
+
+def came_back(ctx: Context, incident: Incident) -> None:
+    """The fault is back: asks again about the nodes of which it is known for a while."""
+    for node, told in incident.hit.items():
+        if told.at and ctx.now - told.at > FRESH_S and ctx.compiled.settings.ask_who_is_hit:
             _ask(ctx, incident, node)
-
-
-def grown(ctx: Context, incident: Incident) -> None:
-    """More nodes may show a wide incident that has asked: it asks about them too, up to MAX_NODES."""
-    asks = ctx.compiled.settings.ask_who_is_hit and not incident.node
-    if asks and 0 < len(incident.hit) < min(MAX_NODES, len(incident.affected)):
-        for node in islice(incident.affected, MAX_NODES):
-            if node not in incident.hit and len(incident.hit) < MAX_NODES:
-                _ask(ctx, incident, node)
 
 
 def ask_again(ctx: Context, incident: Incident) -> None:
@@ -83,9 +81,7 @@ def inherit(by: Incident, former: Incident) -> None:
     """`by` explains `former` from now on: who is hit by that is hit by this. An answer that is still out comes to it, too."""
     for node, told in former.hit.items():
         if node not in by.hit and len(by.hit) < MAX_NODES:
-            by.hit[node] = replace(
-                told, jobs=list(told.jobs)
-            )  # its own: the former one may still be there, and learns no more
+            by.hit[node] = replace(told, jobs=list(told.jobs))  # a snapshot would tell them apart
 
 
 def _ask(ctx: Context, incident: Incident, node: str) -> None:
@@ -110,8 +106,11 @@ def _keep(ctx: Context, incident: Incident, node: str, answer: NodeJobs) -> None
     told = incident.hit.setdefault(node, HitNode())
     ctx.show(incident)
     told.scheduler = answer.scheduler
+    first = bool(told.asked) and not told.known_since  # who looks at its page sees the answer by its note
     if not answer.known:
-        told.why = answer.why or "it has not said why"
+        why, told.why = told.why, answer.why or "it has not said why"
+        if first and not why:
+            _note(ctx, incident, node, f"it is not known whose jobs run on {node}: {told.why}")
         timer = f"{TIMER}:{incident.id}"
         if not told.at and 0 < told.asked <= len(AGAIN_S) and timer not in ctx.state.timers:
             ctx.set_timer(timer, ctx.now + AGAIN_S[told.asked - 1])
@@ -123,6 +122,9 @@ def _keep(ctx: Context, incident: Incident, node: str, answer: NodeJobs) -> None
     came = [one.job for one in told.jobs if one.job.id not in before and not one.gone_at]
     if came:
         _tell(ctx, incident, node, came)
+    elif first:
+        none = "it is not known whose jobs run there: no scheduler of the configuration has"
+        _note(ctx, incident, node, f"no job runs on {node}" if answer.scheduler != "" else f"{none} {node}")
 
 
 def _merged(before: list[HitJob], seen: list[JobSeen], at: float) -> list[HitJob]:
@@ -153,11 +155,9 @@ def _tell(ctx: Context, incident: Incident, node: str, came: list[JobSeen]) -> N
     ids = {job.id: True for job in came}
     lines = [line for line in standing(incident.hit, asks=True).jobs if line.job.id in ids]
     more = f"; and {len(lines) - MAX_TOLD} more" if len(lines) > MAX_TOLD else ""
-    text = f"on {node} runs {'; '.join(sentence(line) for line in lines[:MAX_TOLD])}{more}"
-    ctx.note(
-        "incident.hit",
-        text,
-        incident=incident.id,
-        scope=incident.scope,
-        data={"node": node, "jobs": [job.id for job in came]},
-    )
+    _note(ctx, incident, node, f"on {node} runs {'; '.join(map(sentence, lines[:MAX_TOLD]))}{more}", came)
+
+
+def _note(ctx: Context, incident: Incident, node: str, text: str, came: Sequence[JobSeen] = ()) -> None:
+    data: dict[str, Scalar | list[str]] = {"node": node, "jobs": [job.id for job in came]}
+    ctx.note("incident.hit", text, incident=incident.id, scope=incident.scope, data=data)

@@ -61,8 +61,8 @@ def standing(hit: Mapping[str, HitNode], *, asks: bool) -> HitStanding:
     return HitStanding(
         known=_known(hit, asks=asks),
         jobs=_lines(hit),
-        since=min((one.known_since for one in told), default=0.0),
-        at=max((one.at for one in told), default=0.0),
+        since=min((one.known_since for one in with_table), default=0.0),
+        at=max((one.at for one in with_table), default=0.0),
         why=next((f"{one.why} ({node})" for node, one in hit.items() if one.why), ""),
         asked=len(hit),
         answered=len(with_table),

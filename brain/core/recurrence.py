@@ -1,7 +1,7 @@
 """Faults that come and go are one incident with a rate, which stays open longer than their pauses."""
 
 from agent.contract.counted import span
-from brain.core import ids, share
+from brain.core import hit, ids, share
 from brain.core.context import Context
 from brain.core.state import Incident
 
@@ -12,7 +12,8 @@ MAX_RESOLVE_DELAY_S = 2 * 3600.0
 
 
 def came(ctx: Context, incident: Incident) -> None:
-    """Remembers that the incident's fault came up, or came back."""
+    """Remembers that the incident's fault came up, or came back: then others may be hit by it."""
+    hit.came_back(ctx, incident)
     key = ids.key(incident.cause, incident.scope)
     times = [at for at in ctx.state.recurred.get(key, ()) if at > ctx.now - RECURRED_S]
     ctx.state.recurred.pop(key, None)  # the newest stand last, also after a restart

@@ -1,16 +1,22 @@
 """What each released version left on disk and on the log is read by this one: nothing of it is forgotten, nothing unreadable."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import orjson
 import pytest
 
 from brain.adapters.codec import Codec
 from brain.adapters.snapshot import Snapshots, dump
 from brain.core.engine import Engine
-from brain.core.inputs import Malformed
+from brain.core.hit_words import short, standing
+from brain.core.inputs import JobsAnswer, Malformed
+from brain.core.jobs_seen import JobSeen
 from brain.core.pack.actions import ACTIONS
 from brain.core.state import State
-from tests.releases.kit import CELL, KEPT, KeptState, Logged, states, summary, versions
+from tests.releases.kit import CELL, KEPT, KeptState, Logged, install, states, summary, versions
 
 STATES = [
     pytest.param(kept, id=f"{version}-{kept.name}") for version in versions() for kept in states(version)
@@ -63,4 +69,54 @@ def test_a_log_of_each_version_is_read_from_its_beginning(kept: KeptState) -> No
     engine = Engine(actions=ACTIONS)
     assert read(engine, list(kept.before)) == []
     assert summary(engine.state)["holds"] == kept.summary["holds"]
+    engine.close()
+
+
+READS = """
+import sys
+from brain.adapters.codec import Codec
+given = Codec("c").decode("ward.c.input.jobs", sys.stdin.buffer.read(), 1)
+print(type(given).__name__, given.node, given.known, given.jobs, given.protected)
+"""
+
+
+@pytest.mark.parametrize("version", versions())
+def test_each_version_reads_what_this_one_is_told_of_jobs(version: str, tmp_path: Path) -> None:
+    """A standby of that version reads the log of this one's leader: an answer for people is one like any other there."""
+    install(version, tmp_path)
+    answer = JobsAnswer(
+        id="j:n1:3.1", node="n1", known=True, jobs=("4711",), people=True, scheduler="slurm", unlisted=2,
+        seen=(JobSeen(id="4711", name="train", user="alice", nodes=16, gpus=8),),
+    )  # fmt: skip
+    what, body = Codec(CELL).encode(answer)
+    assert what == "jobs"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", READS],
+        input=body,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "source")},
+        check=True,
+    )
+    assert done.stdout.decode() == "JobsAnswer n1 True ('4711',) \n"
+
+
+@pytest.mark.parametrize("kept", STATES)
+def test_an_incident_of_each_version_learns_who_is_hit(kept: KeptState, tmp_path: Path) -> None:
+    """From its own answers, which have ids only, and from those of this version."""
+    state = loaded(kept, tmp_path)
+    engine = Engine(state, actions=ACTIONS)
+    one = next(
+        one for one in state.incidents.values() if one.node and one.state not in ("closed", "explained")
+    )
+    assert one.hit == {}
+    old = orjson.dumps({"v": 1, "id": "j:1", "node": one.node, "known": True, "jobs": ["4711"]})
+    engine.handle(Codec(CELL).decode(f"ward.{CELL}.input.jobs", old, 1), state.now + 1)
+    assert [line.job.id for line in standing(one.hit, asks=True).jobs] == ["4711"]
+    seen = (JobSeen(id="4711", name="train", user="alice", nodes=16),)
+    new = JobsAnswer(
+        id="j:2", node=one.node, known=True, jobs=("4711",), people=True, seen=seen, scheduler="s"
+    )
+    what, body = Codec(CELL).encode(new)
+    engine.handle(Codec(CELL).decode(f"ward.{CELL}.input.{what}", body, 2), state.now + 1)
+    assert short(one.hit) == "alice's 4711 (1 of its 16 nodes)"
     engine.close()

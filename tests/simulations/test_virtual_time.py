@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from brain.core.inputs import PackLoaded
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Mode
 from brain.core.rehearsal.timeline import Timeline
+from simulations.changes import JobStarts, after
 from simulations.virtual_time import Simulator, random_days
 from tests.simulations.packs import pack
 from tests.simulations.synthetic import play, synthetic_events
@@ -43,6 +45,22 @@ def test_a_fault_is_healed_by_the_action_that_fixes_it(drill: str, cause: str) -
     (run,) = timeline.runs.values()
     assert [(step.outcome, step.verified) for step in run.steps] == [("ok", True)]
     assert world.machines["sim-03"].healthy()
+
+
+def test_the_simulated_scheduler_says_who_is_hit() -> None:
+    """The jobs that run on the machine, whose they are and on how many machines; none runs on another one."""
+    given = pack()
+    asks = replace(given, settings=replace(given.settings, ask_who_is_hit=True))
+    world = Simulator(Engine(actions=ACTIONS), asks, NODES)
+    for node in ("sim-01", "sim-02"):
+        world.machines[node].apply([after(0, JobStarts(job="4711"))], world.start)
+        world.machines[node].advance(world.start)
+    for node in ("sim-01", "sim-05"):
+        world.inject("link-down", node, at_s=1)
+    hit = {one.node: one.hit[one.node] for one in world.run(30).incidents.values()}
+    (job,) = [one.job for one in hit["sim-01"].jobs]
+    assert (job.id, job.user, job.nodes) == ("4711", "ann", 2)
+    assert (hit["sim-05"].jobs, hit["sim-05"].at > 0, hit["sim-05"].scheduler) == ([], True, "simulated")
 
 
 def test_in_observe_mode_the_machine_is_left_alone() -> None:

@@ -94,7 +94,7 @@ def test_an_incident_learns_who_is_hit(answer: JobsAnswer | None, known: HitKnow
     assert story.asked == ["n1"]
     assert told(story).known is known
     assert hit_words.short(story.incident.hit) == short
-    assert (told(story).since > 0) == (known in (HitKnown.KNOWN, HitKnown.NO_TABLE))
+    assert (told(story).since > 0) == (told(story).at > 0) == (known is HitKnown.KNOWN)
 
 
 def test_without_a_scheduler_nobody_is_asked() -> None:
@@ -114,6 +114,23 @@ def test_what_it_learns_is_noted_once_and_paged() -> None:
     ]
     assert story.time.pages
     assert {page.subject.hit for page in story.time.pages} == {"alice's 4711 (1 of its 16 nodes)"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "notes"),
+    [
+        ((NOBODY,), ["no job runs on n1"]),
+        ((SILENT,), ["it is not known whose jobs run on n1: slurm: away"]),
+        ((SILENT, NOBODY), ["it is not known whose jobs run on n1: slurm: away", "no job runs on n1"]),
+        (
+            (replace(NOBODY, scheduler=""),),
+            ["it is not known whose jobs run there: no scheduler of the configuration has n1"],
+        ),
+    ],
+)
+def test_the_first_answer_is_noted_whatever_it_is(answers: tuple[JobsAnswer, ...], notes: list[str]) -> None:
+    """Once, though it is asked again: by its note whoever looks at the page sees the answer."""
+    assert down(*answers, until=100).notes("incident.hit") == notes
 
 
 def test_faults_of_one_node_ask_one_question() -> None:
@@ -189,18 +206,21 @@ def test_a_wide_incident_asks_about_some_of_its_nodes_and_counts_the_rest() -> N
     assert len(story.asked) <= 40
 
 
-def test_who_explains_another_one_learns_for_itself() -> None:
-    """What is known goes over to it; what is told later is told to it alone, also where the former one still waits for its pages
-    to be delivered: a brain that was restarted in between would know no more either (found by story 90163).
-    """
-    story = down(SLURM)
-    former, wide = story.incident, replace(story.incident, id="wide", hit={})
-    hit.inherit(wide, former)
-    assert wide.hit == former.hit
-    wide.hit["n1"].at += 60
-    wide.hit["n1"].jobs.clear()
-    assert former.hit["n1"].at < wide.hit["n1"].at
-    assert [one.job.id for one in former.hit["n1"].jobs] == ["4711"]
+def test_what_explains_an_incident_takes_over_who_is_hit_by_it() -> None:
+    """Also the answer that is still out; each of the two has its own copy from then on."""
+    story = Site(SLURM)
+    story.event(1, "ib.sm_lid", "node", "n1")
+    story.run(5)
+    for number in (2, 3):
+        story.event(5 + number / 100, "ib.sm_lid", "node", f"n{number}")
+    story.run(20)
+    wide = next(one for one in story.incidents() if not one.node)
+    former = next(one for one in story.incidents() if one.node == "n1")
+    assert former.explained_by == wide.id
+    assert sorted(wide.hit) == ["n1", "n2", "n3"]
+    assert wide.hit["n1"] is not former.hit["n1"]
+    assert wide.hit["n1"].known_since == former.hit["n1"].known_since
+    assert story.asked.count("n2") == 1
 
 
 def test_in_a_storm_few_questions_are_out_before_it_is_known_what_they_are() -> None:

@@ -19,6 +19,7 @@ from brain.core.inputs import (
     EventSeen,
     Input,
     Intent,
+    JobsAnswer,
     Leader,
     Malformed,
     NodeState,
@@ -27,6 +28,7 @@ from brain.core.inputs import (
     StepResult,
     TimerFired,
 )
+from brain.core.jobs_seen import JobSeen
 from tests.brain.world import pack
 
 CODEC = Codec("c")
@@ -44,6 +46,19 @@ INPUTS: st.SearchStrategy[Input] = st.one_of(
     st.builds(StepResult, id=NAME, step=NAME, outcome=st.sampled_from(Outcome), why=TEXT, data=DATA),
     st.builds(OperatorCommand, id=NAME, who=TEXT, verb=NAME, args=DATA),
     st.builds(NodeState, id=NAME, node=NAME, alive=st.booleans(), silent_s=TIME),
+    st.builds(
+        JobsAnswer,
+        id=NAME,
+        node=NAME,
+        known=st.booleans(),
+        jobs=st.lists(TEXT, max_size=3).map(tuple),
+        people=st.booleans(),
+        seen=st.lists(
+            st.builds(JobSeen, id=TEXT, name=TEXT, user=TEXT, nodes=NUMBER, gpus=NUMBER), max_size=3
+        ).map(tuple),
+        unlisted=NUMBER,
+        scheduler=st.none() | TEXT,
+    ),
     st.builds(Leader, id=NAME, epoch=NUMBER, brain=NAME),
     st.builds(Delivery, id=NAME, page=NAME, ok=st.booleans(), channel=NAME, why=TEXT),
     st.builds(Malformed, id=NAME, subject=TEXT, node=NAME, why=TEXT),
