@@ -174,11 +174,16 @@ class EngineFleet(Simulator):
         self.call(now + self.people.look_s(run.node), partial(self._approve, run.id))
 
     def _approve(self, run_id: str, now: float) -> None:
-        """They approve what a fault needs; where none is left they wait: it passes."""
+        """They approve what a fault needs. Where none is left they wait while the node comes back by itself, and say of one
+        that is there that it is well.
+        """
         run = self.timeline.runs[run_id]
         if run.state is not RunState.APPROVAL:
             self._called.pop(run_id, None)
-        elif all(case.kind.benign for case in self.world.open.get(run.node, {}).values()):
+        elif run.node and all(case.kind.benign for case in self.world.open.get(run.node, {}).values()):
+            if not self.machines[run.node].state.unreachable(now):
+                self.world.people_act(run.node)
+                self.say("return", now, node=run.node)
             self.call(now + AGAIN_S, partial(self._approve, run_id))
         else:
             self._called.pop(run_id, None)
