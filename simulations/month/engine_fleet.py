@@ -4,6 +4,7 @@ People are called as it calls them: for a page about an incident that a machine 
 with the commands that operators have.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -146,9 +147,17 @@ class EngineFleet(Simulator):
         if incident.id in self._called:
             return
         self._called[incident.id] = None
+        run = self.timeline.runs.get(incident.runs[-1]) if incident.runs else None
+        self._told(
+            incident.node, f"{run.runbook.name}: {run.why}" if run is not None else "no runbook is for it"
+        )
         self.call(now + self.people.look_s(incident.node), partial(self._acknowledge, incident.id))
         if incident.node:
             self.people.called(incident.node, now, partial(self._repaired, incident.node))
+
+    def _told(self, node: str, why: str) -> None:
+        """The names of nodes are left out, so that like reasons are alike."""
+        self.world.people_called(node, re.sub(r"\b(sim|inc)-\w+(\.r\d+)?", "…", why))
 
     def _acknowledge(self, incident: str, now: float) -> None:
         self.say("ack", now, id=incident)
@@ -171,6 +180,7 @@ class EngineFleet(Simulator):
         if run.id in self._called:
             return
         self._called[run.id] = None
+        self._told(run.node, f"{run.runbook.name}: {run.why}")
         self.call(now + self.people.look_s(run.node), partial(self._approve, run.id))
 
     def _approve(self, run_id: str, now: float) -> None:

@@ -91,6 +91,10 @@ def test_people_are_needed_only_where_a_runbook_says_so() -> None:
                 0 <= story.case.at_s - one.case.at_s <= one.case.hands_s + 4 * 86400 for one in others
             )
             assert not story.case.remote or story.case.kind.name in known or at_work, story
+        needed = found(seed)["people_needed"]
+        handled = policies(seed)["gpuward"]["faults"]
+        assert sum(row["faults"] for row in needed) == handled["without_hands"] - handled["without_people"]
+        assert all(row["why"] for row in needed)
     share = total("gpuward", "faults", "without_people") / total("gpuward", "faults", "without_hands")
     assert share >= 0.85
 
