@@ -4,6 +4,7 @@ People are called as it calls them: for a page about an incident that a machine 
 with the commands that operators have.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -146,9 +147,17 @@ class EngineFleet(Simulator):
         if incident.id in self._called:
             return
         self._called[incident.id] = None
+        run = self.timeline.runs.get(incident.runs[-1]) if incident.runs else None
+        self._told(
+            incident.node, f"{run.runbook.name}: {run.why}" if run is not None else "no runbook is for it"
+        )
         self.call(now + self.people.look_s(incident.node), partial(self._acknowledge, incident.id))
         if incident.node:
             self.people.called(incident.node, now, partial(self._repaired, incident.node))
+
+    def _told(self, node: str, why: str) -> None:
+        """The names of nodes are left out, so that like reasons are alike."""
+        self.world.people_called(node, re.sub(r"\b(sim|inc)-\w+(\.r\d+)?", "…", why))
 
     def _acknowledge(self, incident: str, now: float) -> None:
         self.say("ack", now, id=incident)
@@ -171,14 +180,20 @@ class EngineFleet(Simulator):
         if run.id in self._called:
             return
         self._called[run.id] = None
+        self._told(run.node, f"{run.runbook.name}: {run.why}")
         self.call(now + self.people.look_s(run.node), partial(self._approve, run.id))
 
     def _approve(self, run_id: str, now: float) -> None:
-        """They approve what a fault needs; where none is left they wait: it passes."""
+        """They approve what a fault needs. Where none is left they wait while the node comes back by itself, and say of one
+        that is there that it is well.
+        """
         run = self.timeline.runs[run_id]
         if run.state is not RunState.APPROVAL:
             self._called.pop(run_id, None)
-        elif all(case.kind.benign for case in self.world.open.get(run.node, {}).values()):
+        elif run.node and all(case.kind.benign for case in self.world.open.get(run.node, {}).values()):
+            if not self.machines[run.node].state.unreachable(now):
+                self.world.people_act(run.node)
+                self.say("return", now, node=run.node)
             self.call(now + AGAIN_S, partial(self._approve, run_id))
         else:
             self._called.pop(run_id, None)

@@ -39,6 +39,7 @@ def page(found: dict[str, Any], played: Played) -> str:
         f"<li><b>{escape(policy['policy'])}</b>: {escape(policy['summary'])}</li>"
         for policy in found["policies"]
     )
+    why = "".join(f"<li>{row['faults']} × {escape(row['why'])}</li>" for row in found["people_needed"])
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -58,6 +59,8 @@ def page(found: dict[str, Any], played: Played) -> str:
 <h2>Policies</h2>
 <div class="wide">{_table(report.rows(found["policies"]), ["", *(one["policy"] for one in found["policies"])])}</div>
 <ul>{policies}</ul>
+<h2>Why gpuward called people though no hands were needed</h2>
+<ul>{why or "<li>It did not.</li>"}</ul>
 <h2>Causes</h2>
 <div class="wide">{_causes(found["causes"])}</div>
 <h2>Left out</h2>

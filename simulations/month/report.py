@@ -56,9 +56,19 @@ def data(month: Month, tallies: Sequence[Tally], summaries: Sequence[str]) -> di
         },
         "causes": causes,
         "policies": policies,
+        "people_needed": _people_needed(stories),
         "goals": goals(policies),
         "leaves_out": list(LEAVES_OUT),
     }
+
+
+def _people_needed(stories: Iterable[FaultStory]) -> list[dict[str, Any]]:
+    """Why gpuward called people about faults that needed no hands, most often first."""
+    found = Counter(story.why_people for story in stories if story.people and story.case.remote)
+    return [
+        {"why": why or "people had found it by themselves", "faults": count}
+        for why, count in sorted(found.items(), key=lambda one: (-one[1], one[0]))
+    ]
 
 
 def _round(value: float) -> float:
@@ -210,6 +220,11 @@ def page(found: dict[str, Any], width: int) -> Iterator[str]:
     for policy in found["policies"]:
         yield from hanging(f"{policy['policy']}: ", policy["summary"], width, below="  ")
     yield ""
+    if found["people_needed"]:
+        yield "Why gpuward called people though no hands were needed:"
+        for row in found["people_needed"]:
+            yield from hanging(f"  {row['faults']:>4}  ", row["why"], width)
+        yield ""
     for goal in found["goals"]:
         head = "  reached  " if goal["reached"] else "  MISSED   "
         yield from hanging(head, goal_text(goal), width)

@@ -33,6 +33,8 @@ class FaultStory:
     seen_as: str = ""
     # Whether people had to do something about it.
     people: bool = False
+    # Why they were called first, in gpuward's words.
+    why_people: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

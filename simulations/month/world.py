@@ -265,6 +265,11 @@ class World:
             if story.decided_s is None:
                 story.decided_s = self._since(story, now)
 
+    def people_called(self, node: str, why: str) -> None:
+        """People are called about this node, and told why."""
+        for story in self._stories(node):
+            story.why_people = story.why_people or why
+
     def people_act(self, node: str) -> None:
         """People do something about this node."""
         for story in self._stories(node):

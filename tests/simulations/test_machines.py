@@ -9,7 +9,10 @@ from agent.contract.commands import Outcome
 from agent.contract.errors import Refused
 from agent.contract.messages import Scalar, UnsentEvent
 from simulations import changes as ch
+from simulations.changes import after
 from simulations.drills import DRILLS
+from simulations.events import event
+from simulations.faults import Fault, Fix
 from simulations.infrastructure import Infrastructure
 from simulations.machines import Machine
 
@@ -280,3 +283,61 @@ def test_every_drill_names_what_ends_it() -> None:
         assert drill.summary.endswith(".")
         assert drill.ends
         assert ("approve" in drill.ends or "approval" in drill.ends) >= drill.approval
+
+
+def test_a_fault_shows_when_the_agent_has_looked_and_again_after_what_did_not_help() -> None:
+    """A sample a second later; and two seconds after a reset that the card has survived as it was."""
+    broken = event("nic.driver", "nic/0000:5e:00.0", what="health_compromised", message="miss count")
+    fault = Fault(
+        name="card",
+        component="nic/0000:5e:00.0",
+        fixes=(Fix.REBOOT,),
+        symptoms=(broken,),
+        shows_after_s=1.0,
+        shows_again=True,
+    )
+    machine = Machine("sim-01")
+    machine.apply([after(0, ch.FaultBegins(fault=fault))], 100.0)
+    assert [(at, one.kind) for at, one in machine.advance(105.0)] == [(101.0, "nic.driver")]
+    machine.apply([after(0, ch.FixApplied(fix=Fix.RESET_NIC, component="nic/0000:5e:00.0"))], 200.0)
+    assert [(at, one.kind) for at, one in machine.advance(205.0)] == [(202.0, "nic.driver")]
+    machine.apply([after(0, ch.FixApplied(fix=Fix.TIME, component="node"))], 300.0)
+    assert machine.advance(400.0) == []
+
+
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_boot_brings_only_some_lost_gpus_back(warm: bool) -> None:
+    """The others need their power cut."""
+    machine = Machine("sim-01")
+    bdf = next(iter(machine.state.gpus))
+    machine.apply([after(0, ch.GpuLost(bdf=bdf, warm=warm)), after(1, ch.GoesDown(for_s=10))], 0.0)
+    machine.advance(5.0)
+    assert machine.down(5.0)
+    machine.advance(20.0)
+    assert not machine.down(20.0)
+    assert machine.state.gpus[bdf].present is warm
+
+
+def test_a_node_that_goes_down_loses_its_jobs_and_one_that_is_unheard_keeps_them() -> None:
+    """Only the network of the latter fails."""
+    machine = Machine("sim-01")
+    machine.apply([after(0, ch.JobStarts(job="1")), after(1, ch.GoesUnreachable(for_s=10))], 0.0)
+    machine.advance(2.0)
+    assert machine.state.jobs
+    assert not machine.down(2.0)
+    machine.apply([after(0, ch.GoesDown(for_s=10))], 20.0)
+    machine.advance(21.0)
+    assert not machine.state.jobs
+
+
+def test_people_may_repair_a_node_and_leave_it_drained() -> None:
+    """Until somebody says that it is given back."""
+    machine = Machine("sim-01")
+    machine.apply(
+        [after(0, ch.DrainSet(reason="gpuward: a test")), after(1, ch.Repaired(stays_drained=True))], 0.0
+    )
+    machine.advance(2.0)
+    assert machine.state.drain_reason
+    machine.apply([after(0, ch.Repaired())], 3.0)
+    machine.advance(4.0)
+    assert not machine.state.drain_reason
