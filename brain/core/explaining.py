@@ -67,8 +67,8 @@ def open_ones(ctx: Context, inhibitor: Incident, *, strays: bool) -> list[Incide
         for incidents in ctx.index.by_cause.get(cause, {}).values()
         for other in incidents.values()
         if other.id != inhibitor.id
-        and reach.explains(ctx, inhibitor, cause, other.scope, partial(reach.begun, other))
         and not wider.related(ctx, inhibitor.rule, other.rule)
+        and reach.explains(ctx, inhibitor, cause, other.scope, partial(reach.begun, other))
         and not sprees.goes_on(ctx, inhibitor, other)
     }
     if not strays:

@@ -26,7 +26,9 @@ def begun(incident: Incident) -> float:
 
 def explains(ctx: Context, incident: Incident, cause: str, scope: str, began: Callable[[], float]) -> bool:
     """Whether the incident explains a cause at a scope, where it `began` then. Not whether it is still open."""
-    if cause in incident.inhibits and wider.reaches(ctx, incident, scope):
+    if cause in incident.inhibits and (
+        wider.reaches(ctx, incident, scope) or wider.holds_nearly_all(ctx, incident, cause, scope)
+    ):
         return True
     if cause not in incident.inhibits_on_node or not incident.node:
         return False

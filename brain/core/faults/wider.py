@@ -118,6 +118,22 @@ def reaches(ctx: Context, incident: Incident, scope: str) -> bool:
     return any(place in stood_at and topology.serves(place, scope) for place in around)
 
 
+def holds_nearly_all(ctx: Context, incident: Incident, cause: str, scope: str) -> bool:
+    """Whether nearly all nodes that make a shared cause of another place are in the incident's: tasks that hang in a pod are
+    those of the nodes of one file server. Strays are not touched as long as that cause lasts (law 6).
+    """
+    if incident.node or node_of(scope) or scope == CELL or type_of(scope) == JOB:
+        return False
+    for name in ctx.state.matched.get(scope, ()):
+        rule = ctx.compiled.rules.get(name)
+        found = counted(ctx, rule, scope) if rule is not None and (rule.cause or name) == cause else None
+        if found is not None:
+            members = found[1].members
+            within = sum(releases.serves(ctx, incident.scope, f"node/{node}") for node in members)
+            return len(members) - within <= places.few(len(members))
+    return False
+
+
 def explained(ctx: Context, incident: Incident) -> Iterator[Incident]:
     """The open incidents of the same family that this one explains, by the judgement of places."""
     rule = ctx.compiled.rules.get(incident.rule)

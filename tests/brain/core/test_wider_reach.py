@@ -2,7 +2,7 @@
 
 import pytest
 
-from brain.core.faults import wider
+from brain.core.faults import reach, wider
 from brain.core.state import SymptomState
 from tests.brain.core.ill_site import COMPILED, NOW, Site, match, named
 
@@ -245,3 +245,22 @@ def test_a_place_is_judged_twice_for_each_doubling() -> None:
         2,
         1,
     ]
+
+
+@pytest.mark.parametrize(("strays", "held"), [(0, True), (1, True), (2, False)])
+def test_a_place_explains_what_is_nearly_all_within_it(strays: int, held: bool) -> None:
+    """Nodes of one leaf switch are slow, and their pod is told: the switch explains it, unless others of it are slow, too."""
+    site = Site(range(8), range(8, 8 + strays)).spread("leaf/l0").spread("pod/p0", of="slow")
+    leaf = site.incident("leaf/l0", inhibits=[named("pod/p0", "slow")])
+    ctx = site.ctx()
+    assert wider.holds_nearly_all(ctx, leaf, named("pod/p0", "slow"), "pod/p0") is held
+    assert reach.may_explain(ctx, leaf, named("pod/p0", "slow"), "pod/p0") is held
+    assert not reach.may_explain(ctx, leaf, named("pod/p0"), "pod/p0")
+
+
+def test_a_place_explains_neither_the_cell_nor_a_node_beside_it_so() -> None:
+    """Of the cell law 6 speaks; a node is in a place, or it is not."""
+    site = Site(range(8)).spread("leaf/l0").spread("cell", "pod/p0", of="slow")
+    leaf = site.incident("leaf/l0", inhibits=[named("cell", "slow"), "node-slow"])
+    assert not reach.may_explain(site.ctx(), leaf, named("cell", "slow"), "cell")
+    assert not reach.may_explain(site.ctx(), leaf, "node-slow", "node/n9")
