@@ -61,6 +61,8 @@ class Simulator(VirtualFleet):
         # Actions of the brain that wait, such as a drain for jobs: (when it is asked again, step id); step id -> (step, since).
         self._asked: list[tuple[float, str]] = []
         self._under_way: dict[str, tuple[Step, float]] = {}
+        # Step id -> when it is asked next: only that entry of `_asked` counts.
+        self._asked_at: dict[str, float] = {}
         # Rung of a run -> when its wait began: its attempts share one, as those of the brain's own drain do.
         self._waits_since: dict[str, float] = {}
         # Ids of the commands that a node got.
@@ -95,9 +97,9 @@ class Simulator(VirtualFleet):
         while (at := self.next_at()) is not None and at <= until:
             self.pass_time(at)
             while self._asked and self._asked[0][0] <= at:
-                _, waiting = heapq.heappop(self._asked)
-                if waiting not in self._under_way:
-                    continue  # cancelled
+                due, waiting = heapq.heappop(self._asked)
+                if waiting not in self._under_way or self._asked_at.get(waiting) != due:
+                    continue  # cancelled, or asked earlier
                 for due, given in self._ask_again(waiting, at):
                     self.timeline.feed(given, due)
             self.timeline.run(at)
@@ -114,7 +116,12 @@ class Simulator(VirtualFleet):
         """The actions of the brain that wait for something on these nodes look again at once: it may have come."""
         for step_id, (step, _) in self._under_way.items():
             if step.node in nodes:
-                heapq.heappush(self._asked, (now, step_id))
+                self._ask_at(step_id, now)
+
+    def _ask_at(self, step_id: str, at: float) -> None:
+        """Asks an action that waits at this time, and not before or after."""
+        self._asked_at[step_id] = at
+        heapq.heappush(self._asked, (at, step_id))
 
     def _begin(self, drill: str, node: str, at: float) -> None:
         try:
@@ -190,7 +197,7 @@ class Simulator(VirtualFleet):
             self.schedule(node, now)
         result = performed.result
         if result.again_s:
-            heapq.heappush(self._asked, (now + result.again_s, step_id))
+            self._ask_at(step_id, now + result.again_s)
             elapsed_s = now - since
             heard = StepProgress(
                 id=f"g:{step.id}:{elapsed_s}", step=step.id, elapsed_s=elapsed_s, text=result.why

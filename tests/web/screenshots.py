@@ -1,5 +1,9 @@
-"""`python -m tests.web.screenshots` (make screenshots): the pictures of docs/images, from a real `gpuward up` and its drills."""
+"""`python -m tests.web.screenshots` (make screenshots): the pictures of docs/images, from a real `gpuward up` and its drills,
+and from the report of a simulated month; `month` alone takes the latter.
+"""
 
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,6 +18,10 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 def main() -> None:
     """Takes them all."""
     IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        month(Path(folder) / "month.html", browser)
+    if sys.argv[1:] == ["month"]:
+        return
     with (
         tempfile.TemporaryDirectory() as folder,
         running(Path(folder) / "data", nodes=16) as up,
@@ -21,6 +29,17 @@ def main() -> None:
     ):
         story(up)
         take(up, browser)
+
+
+def month(file: Path, browser: Browser) -> None:
+    """The report of Llama 3's 54 days on 512 nodes, down to its plots."""
+    gpuward = Path(sys.executable).parent / "gpuward"
+    args = ("llama3-54d", "--nodes", "512", "--seed", "7", "--html", str(file))
+    subprocess.run([gpuward, "simulate", *args], check=True, capture_output=True)
+    page = browser.new_page(viewport={"width": DESK[0], "height": 1120})
+    page.goto(file.as_uri())
+    page.screenshot(path=IMAGES / "month.png")
+    page.close()
 
 
 def story(up: Up) -> None:

@@ -123,6 +123,16 @@ def test_people_give_back_what_is_well() -> None:
     assert fleet.world.close().well_out_s <= len(month.nodes) * month.days * 86400 / 200
 
 
+@pytest.mark.parametrize("name", profile.shipped())
+def test_random_months_of_every_profile_break_no_law(name: str) -> None:
+    """The watcher stops a month at the first violation."""
+    for seed in range(40, 45):
+        month = draw(profile.load(name), nodes=96, days=10, seed=seed)
+        fleet = EngineFleet(shipped_pack(), month)
+        fleet.run(month.days * 86400)
+        assert not any(act.hold for act in fleet.world.close().acts)
+
+
 class Overheard(Engine):
     """An engine that the oracles of the random stories listen to."""
 
