@@ -83,7 +83,7 @@ class Engine:
         """
         self.state.heard(now)
         size = len(self.state.nodes)
-        if self.state.over:
+        if self.state.over and not isinstance(given, EventSeen):  # a pulse at the latest
             late.forget_old(self.state)
         if self._is_repeat(given):
             return []

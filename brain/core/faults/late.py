@@ -22,18 +22,24 @@ _OF_BOOT = "agent.started"
 _OTHERWISE = ("flapping", "absence")  # ways of detection for which an event that clears is no end
 
 
-def remember(ctx: Context, symptom: Symptom, scope: str, event: Event, at: float) -> None:
-    """An event that clears arrived: the symptom, or one of its facts that are told apart, was over then (s since 1970)."""
+def remember(ctx: Context, symptom: Symptom, scope: str, key: str, event: Event, at: float) -> None:
+    """An event that clears arrived: the symptom (`key`), or one of its facts that are told apart, was over then (s since 1970).
+
+    Most events of healthy nodes are such ends, so this costs each of them.
+    """
     if symptom.detect in _OTHERWISE or event.kind == _OF_BOOT:
         return
-    node = node_of(scope)
-    here = ctx.state.over.pop(node, {})
-    ctx.state.over[node] = here  # what was heard last stands last
-    if len(ctx.state.over) > MAX_NODES:
-        del ctx.state.over[next(iter(ctx.state.over))]
-    key = _key(symptom, scope, event) if _ends_one(symptom, event) else ids.key(symptom.name, scope)
+    over, node = ctx.state.over, node_of(scope)
+    here = over.pop(node, None)
+    if here is None:
+        here = {}
+        if len(over) >= MAX_NODES:
+            del over[next(iter(over))]
+    over[node] = here  # what was heard last stands last
+    if symptom.apart and _ends_one(symptom, event):
+        key = _key(symptom, scope, event)
     known = here.pop(key, None)
-    here[key] = (max(at, known[0]) if known else at, ctx.now)
+    here[key] = (at if known is None or known[0] < at else known[0], ctx.now)
     while len(here) > MAX_OF_NODE or _is_old(next(iter(here.values())), ctx.now):
         del here[next(iter(here))]
 
@@ -65,7 +71,7 @@ def _is_old(end: tuple[float, float], now: float) -> bool:
 
 def _ends_one(symptom: Symptom, event: Event) -> bool:
     """Whether it ends only the facts that are about the same."""
-    return bool(symptom.apart) and any(match.kind == event.kind for match in symptom.on)
+    return any(match.kind == event.kind for match in symptom.on)
 
 
 def _key(symptom: Symptom, scope: str, event: Event) -> str:

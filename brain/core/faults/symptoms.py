@@ -105,7 +105,7 @@ def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterat
     key = ids.key(symptom.name, scope)
     state = ctx.state.symptoms.get(key)
     at = ctx.now - event.age_s
-    late.remember(ctx, symptom, scope, event, at)
+    late.remember(ctx, symptom, scope, key, event, at)
     spread.is_over(ctx, key, at)
     if state is None:
         return
