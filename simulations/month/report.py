@@ -150,7 +150,7 @@ def _quantile(known: Sequence[float], share: float) -> float | None:
     if not known:
         return None
     at = max(0, -int(-share * len(known) // 1) - 1)
-    return round(known[at], 1)
+    return round(known[at], 1) + 0.0  # of a fault that is known at once: not -0.0
 
 
 def goals(policies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
