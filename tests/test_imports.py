@@ -73,7 +73,13 @@ RULES = {
             "brain.adapters.nodes",
         ),
         only=frozenset(
-            {"agent.actions.base", "brain.actions.base", "brain.actions.Request", "brain.actions.SiteActions"}
+            {
+                "agent.actions.base",
+                "brain.actions.base",
+                "brain.actions.marks",  # texts of drains: pure
+                "brain.actions.Request",
+                "brain.actions.SiteActions",
+            }
         ),
     ),
 }

@@ -155,7 +155,7 @@ SPREADS: tuple[tuple[dict[str, Any], str], ...] = (
     ({}, "symptoms.widely: no rule names it"),
     ({"of": "nothing"}, "symptoms.widely.of: there is no symptom 'nothing'"),
     ({"of": "widely"}, "symptoms.widely.of: widely is not a symptom of nodes or their parts"),
-    ({"scope": "node"}, "symptoms.widely.scope: a spread is counted at chassis, nvlink, leaf"),
+    ({"scope": "node"}, "symptoms.widely.scope: a spread is counted at job, chassis, nvlink, leaf"),
     ({"on": (Match(kind="gpu.lost"),)}, "symptoms.widely.on: a spread has no facts of its own"),
     ({"share": 50}, "symptoms.widely.share: is a share: 0 to 1"),
 )
