@@ -114,7 +114,7 @@ def test_a_taker_may_come_and_go(said: list[bytes], cuts: list[int], comes: int)
     """Also while a message of it is half there: nothing is lost, nothing comes twice."""
     stream, heard = b"".join(said), FakeClient()
     parser = direct(heard)
-    takers: dict[int, Any] = parser._takers  # type: ignore[assignment]
+    takers: dict[int, Any] = parser._takers  # type: ignore[assignment]  # a parser only reads it
     taker = dict(takers)
     takers.clear()
 

@@ -32,8 +32,8 @@ WATCHED_S = 60.0
 SERVER_MB, BRAIN_MB, BRAIN_CPU_PERCENT, TAKEOVER_S = 1000.0, 300.0, 50.0, 1.5
 
 
-def run() -> list[Figure]:
-    """Needs as many open files as nodes, twice."""
+def prepared() -> int:
+    """How many nodes there are to be; this process and its children may have as many open files then."""
     count = int(os.environ.get("GPUWARD_CELL_NODES", "10000"))
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     assert most > count + 1000, (
@@ -41,6 +41,12 @@ def run() -> list[Figure]:
     )
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     os.environ.setdefault("GOMEMLIMIT", nats_server.MEMORY_LIMIT)
+    return count
+
+
+def run() -> list[Figure]:
+    """Needs as many open files as nodes, twice."""
+    count = prepared()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as undo:
         whole = Stack(Path(folder), node="honest")
         undo.callback(whole.end)

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,6 @@ from pathlib import Path
 
 import aiohttp
 
-from brain.adapters import nats_server
 from tests import people
 from tests.benchmarks import cell
 from tests.benchmarks.beating_nodes import names
@@ -115,14 +113,8 @@ class _Fleet:
 
 def run() -> list[Figure]:
     """Needs root (the kernel log), and as many open files as nodes, twice."""
-    count = int(os.environ.get("GPUWARD_CELL_NODES", "10000"))
+    count = cell.prepared()
     seconds = float(os.environ.get("GPUWARD_STORM_S", "600"))
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    assert most > count + 1000, (
-        f"needs {count + 1000} open files, and may have {most}: GPUWARD_CELL_NODES={most - 2000}"
-    )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    os.environ.setdefault("GOMEMLIMIT", nats_server.MEMORY_LIMIT)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as undo:
         whole = Stack(Path(folder), node="honest")
         undo.callback(whole.end)
@@ -176,7 +168,7 @@ def _settled(fleet: _Fleet, lines: _Lines) -> dict[str, float]:
             there and tally["offered"] - tally["acknowledged"] <= EVENTS_PER_S
         ) or time.monotonic() > deadline:
             return tally
-        time.sleep(0.5)
+        time.sleep(0.5)  # between two questions, until the deadline
 
 
 def _figures(
