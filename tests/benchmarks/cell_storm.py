@@ -49,23 +49,29 @@ class _Lines:
         self._whole = whole
         self.written: dict[str, float] = {}  # the GPU's address → time
         self.shown: dict[str, float] = {}
+        self._at = ""  # how far it has heard
 
     def write(self) -> None:
         address = f"{0x1000 + len(self.written):04x}:3b:00"
         self.written[address] = write(fault(address))
 
     def serve(self) -> None:
-        """Listens to the brain until that ends."""
-        with contextlib.suppress(aiohttp.ClientError):
-            asyncio.run(self._listen())
+        """Listens to the brain until the process ends. A watcher that falls behind is sent away, and goes on where it was."""
+        while True:
+            with contextlib.suppress(aiohttp.ClientError, FileNotFoundError):  # or its folder is gone with it
+                asyncio.run(self._listen())
+            time.sleep(0.1)  # the brain is busy, or has ended
 
     async def _listen(self) -> None:
+        headers = people.bearer(self._whole.ann) | ({"Last-Event-ID": self._at} if self._at else {})
         async with (
-            aiohttp.ClientSession(self._whole.url, headers=people.bearer(self._whole.ann)) as session,
+            aiohttp.ClientSession(self._whole.url, headers=headers) as session,
             session.get("/api/v1/watch", timeout=aiohttp.ClientTimeout(total=None)) as answer,
         ):
             async for line in answer.content:
-                if line.startswith(b"data: ") and b"symptom.started" in line:
+                if line.startswith(b"id: "):
+                    self._at = line.removeprefix(b"id: ").decode().strip()
+                elif line.startswith(b"data: ") and b"symptom.started" in line:
                     scope = str(json.loads(line.removeprefix(b"data: "))["scope"])
                     self.shown.setdefault(scope.rpartition("/")[2], time.perf_counter())
 
@@ -190,8 +196,7 @@ def _figures(
     yield Figure(
         what=f"{of}: kernel line → decision, p99 of {len(outside)} outside the storm",
         value=f"{p99 * 1000:,.0f} ms",
-        beside=f"p50 {percentile(outside, 0.5) * 1000:.0f} ms; in it p50 {percentile(within, 0.5) * 1000:,.0f} ms, "
-        f"worst {max(within) * 1000:,.0f} ms",
+        beside=f"p50 {percentile(outside, 0.5) * 1000:.0f} ms; in it {_of(within)}",
         target=f"≤ {P99_S * 1000:.0f} ms",
         met=p99 <= P99_S,
     )
@@ -217,3 +222,9 @@ def _figures(
         target=f"≤ {BRAIN_CPU_PERCENT:.0f} %, ≤ {BRAIN_MB:.0f} MB",
         met=brain.cpu_percent <= BRAIN_CPU_PERCENT and brain.pss_mb <= BRAIN_MB,
     )
+
+
+def _of(waits: list[float]) -> str:
+    if not waits:
+        return "none was shown"
+    return f"p50 {percentile(waits, 0.5) * 1000:,.0f} ms, worst {max(waits) * 1000:,.0f} ms"
