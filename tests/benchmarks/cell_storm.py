@@ -160,7 +160,7 @@ def _played(
         if len(lines.written) % 2:
             # So that the next one is a fault of its own. Refused while a run is under way there: then it joins the incident.
             with contextlib.suppress(click.ClickException):
-                repair(whole)
+                repair(whole, within_s=0)
         lines.write()
 
     watch(families, seconds, each_second=each_second)

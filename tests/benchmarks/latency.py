@@ -9,6 +9,7 @@ import time
 import uuid
 from pathlib import Path
 
+import click
 import nats
 from nats.aio.msg import Msg
 from nats.js.api import StorageType, StreamConfig
@@ -40,10 +41,20 @@ def fault(token: str) -> str:
     return f"NVRM: Xid (PCI:{token}): 64, Row Remapper Error: (0x0000000001234000) - All reserved rows for bank are remapped"
 
 
-def repair(running: Stack) -> None:
-    """An operator returns the node to service and closes its incidents: several GPUs of one node would be one of them."""
+def repair(running: Stack, within_s: float = 10.0) -> None:
+    """An operator returns the node to service and closes its incidents: several GPUs of one node would be one of them. The brain
+    refuses that while a run is under way there; after `within_s` it raises the refusal.
+    """
     people = Client(running.url, running.ann)
-    people.submit("return", node=running.node)
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            people.submit("return", node=running.node)
+            break
+        except click.ClickException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
     for incident in running.incidents("gpu-memory-replace"):
         people.submit("close", id=incident["id"])
 
