@@ -1,4 +1,4 @@
-"""Writes what is generated from the code: docs/reference.md, docs/api.md, docs/actions.md, docs/scale.md and deploy/agent.toml.
+"""Writes what is generated from the code: the reference, the API, actions, coverage and scale in docs/, and deploy/agent.toml.
 
 `make docs`; CI fails when they are stale.
 """
@@ -26,7 +26,16 @@ from brain.core.healing import run_states
 from brain.core.pack import spec, vocabulary
 from brain.core.pack.actions import ACTIONS
 from brain.core.state import IncidentState, RunState
-from docs import answer_types, api_page, field_comments, field_tables, plug_ins, scale, telemetry_tables
+from docs import (
+    answer_types,
+    api_page,
+    coverage,
+    field_comments,
+    field_tables,
+    plug_ins,
+    scale,
+    telemetry_tables,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 Before = TypeVar("Before", bound=Enum)
@@ -343,6 +352,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference.md": reference,
     "docs/actions.md": actions,
     "docs/api.md": lambda: f"{HEAD}\n{api_page.page()}",
+    "docs/coverage.md": coverage.page,
     "docs/scale.md": scale.page,
     "brain/cli/answers.py": answer_types.module,
     "deploy/agent.toml": agent_toml,
