@@ -28,3 +28,28 @@ def fill(folder: Path) -> Path:
                 sink.write(b"\0" * 4096)
         except OSError:
             return ballast
+
+
+@contextmanager
+def looped_disk(folder: Path) -> Iterator[Path]:
+    """An ext4 of its own, in a file beside the folder."""
+    folder.mkdir()
+    image = folder.with_name(f"{folder.name}.ext4")
+    with image.open("wb") as sink:
+        sink.truncate(DISK_MB * 1024**2)
+    subprocess.run(["mkfs.ext4", "-q", str(image)], check=True)
+    subprocess.run(["mount", "-o", "loop", str(image), str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@contextmanager
+def frozen(folder: Path) -> Iterator[None]:
+    """No write to this file system returns meanwhile."""
+    subprocess.run(["fsfreeze", "--freeze", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["fsfreeze", "--unfreeze", str(folder)], check=True)
