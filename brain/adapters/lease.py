@@ -87,7 +87,9 @@ class Lease:
                 try:
                     leaves_it = await self._leaves_it(client)
                     if self._revision and leaves_it:
-                        _log.warning("this brain gives up the lead: another one is able to lead, and it is not")
+                        _log.warning(
+                            "this brain gives up the lead: another one is able to lead, and it is not"
+                        )
                         async with self._renewing:
                             await self._release(client, bucket)
                     if self._revision:

@@ -124,6 +124,6 @@ class DiskWatch:
         )
         return (
             f"the disk of this brain's data folder {self._folder} {trouble}. The history{behind}, snapshots of the state and "
-            f"what people say while NATS is away are not written. {log}{lead}{_TODO[state]}: the history then catches up by itself; do "
-            "not restart this brain before that"
+            f"what people say while NATS is away are not written. {log}{lead}{_TODO[state]}: the history then catches up by "
+            "itself; do not restart this brain before that"
         )

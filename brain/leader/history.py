@@ -260,7 +260,9 @@ class HistoryWriter:
 
         try:
             if not await abandonable(put, "history") and opened == self._opened:
-                self._be_lost("the folder is another one than before: what is not in its history is read from the log")
+                self._be_lost(
+                    "the folder is another one than before: what is not in its history is read from the log"
+                )
                 return False
         except (sqlite3.Error, UnicodeDecodeError) as refused:
             error = refused

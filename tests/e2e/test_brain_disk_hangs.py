@@ -1,17 +1,19 @@
 """The brain's own disk hangs: writes to it do not return. It leads on, heals, says so; and nothing is lost."""
 
+import shutil
 import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 
 from tests import people
 from tests.e2e.stack import Stack
-from tests.real.disk_kit import frozen, looped_disk
+from tests.real.disk_kit import frozen, looped_disk, replace_disk, shut_down
 
 pytestmark = [pytest.mark.root, pytest.mark.component("nats-server"), pytest.mark.timeout(300)]
 OFTEN = "[snapshot]\nevery_s = 1\n"
@@ -72,9 +74,9 @@ def test_a_disk_that_hangs(whole: Stack) -> None:
         assert (status["leads"], status["epoch"]) == (True, epoch)
         assert [one["cause"] for one in status["troubles"]] == ["brain_disk"]
         assert {one["runbook"] for one in status["modes"] if one["who"]} == {"accept-node", "connect-rdma"}
-        (page,) = [page for page in whole.pages() if page["cause"] == "brain_disk"]
-        assert "hangs" in page["text"]
-        assert "healed and paged all the same" in page["text"]
+        (page,) = [str(page) for page in whole.pages() if page["cause"] == "brain_disk"]
+        assert "hangs" in page
+        assert "healed and paged all the same" in page
         assert text(whole, "/readyz").startswith("ok\nits own disk hangs")
         metrics = text(whole, "/metrics")
         assert 'gpuward_data_disk{state="hanging"} 1.0' in metrics
@@ -100,30 +102,30 @@ def test_a_brain_whose_disk_hangs_is_stopped(whole: Stack) -> None:
 
 
 def test_a_disk_that_fails(whole: Stack) -> None:
-    """Alone, a brain that cannot read its files leads on. It leaves the lead to another one as soon as there is one. Once its disk
-    is there again the history is whole without a restart.
+    """Alone, a brain that cannot read its files leads on. It leaves the lead to another one as soon as there is one. Once its
+    disk is there again the history is whole without a restart.
     """
     whole.gpuward("mode", "accept-node", "approve")
     whole.wait_for(lambda: len(told(whole)) == 1, "the history has it")
-    disk = whole.folder / "brain"
+    disk, key = whole.folder / "brain", whole.folder / "signing.key"
+    for name in ("signing.key", "signing.key.pub"):
+        shutil.copy(disk / name, whole.folder / name)
     shut_down(disk)
     whole.wait_for(lambda: pages(whole, "brain_disk") == ["open"], "people hear of it")
     whole.gpuward("mode", "connect-rdma", "approve")
     assert whole.get("/api/v1/status")["leads"]
     with pytest.raises(HTTPError, match="503"):
         text(whole, "/readyz")
-    config = (whole.folder / "brain.toml").read_text()
     with looped_disk(whole.folder / "standby"):
-        # Its key was copied there before.
-        standby = whole.start_standby()
+        standby = whole.start_standby(key)
         whole.wait_for(lambda: whole.get("/api/v1/status", standby)["leads"], "the standby leads")
         assert not whole.get("/api/v1/status")["leads"]
         assert whole.get("/api/v1/status")["caught_up"]
-        subprocess.run(["umount", "-l", str(disk)], check=True)
-        subprocess.run(["mount", "-o", "loop", f"{disk}.ext4", str(disk)], check=True)
-        whole.wait_for(lambda: pages(whole, "brain_disk") == ["open", "resolve"], "people hear that it is over")
+        replace_disk(disk)
+        whole.wait_for(
+            lambda: pages(whole, "brain_disk") == ["open", "resolve"], "people hear that it is over"
+        )
         whole.wait_for(lambda: len(told(whole)) == 2, "the history is whole")
         assert text(whole, "/readyz") == "ok\n"
         whole.stop("standby")
     whole.wait_for(lambda: whole.get("/api/v1/status")["leads"], "it leads again")
-    assert config == (whole.folder / "brain.toml").read_text()
