@@ -23,7 +23,7 @@ from brain.adapters.announcer import Announcer
 from brain.adapters.broker import brain_connection
 from brain.adapters.codec import Codec
 from brain.adapters.evidence_store import EvidenceStore
-from brain.adapters.files import exclusive
+from brain.adapters.files import exclusive, runtime_folder
 from brain.adapters.lease import Lease
 from brain.adapters.liveness import Beats, Liveness
 from brain.adapters.log import LogClock
@@ -34,7 +34,7 @@ from brain.adapters.outbox import Outbox
 from brain.adapters.pack_process import PackProcess
 from brain.adapters.packwatch import PackWatch
 from brain.adapters.quarantine import Quarantine
-from brain.adapters.readmodel import ReadModel
+from brain.adapters.readmodel import ReadModel, no_pause
 from brain.adapters.snapshot import Snapshots
 from brain.adapters.timers import Timers
 from brain.adapters.unsent_words import UnsentWords
@@ -54,6 +54,7 @@ from brain.leader.brain_view import LiveBrainView, LiveView
 from brain.leader.cell_services import cell_services
 from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
+from brain.leader.disk_watch import DiskWatch
 from brain.leader.executor import EffectExecutor
 from brain.leader.history import HistoryWriter
 from brain.leader.intake import Intake
@@ -69,6 +70,7 @@ from brain.leader.notes import BrainNotes
 from brain.leader.packs import PackUpdates
 from brain.leader.pages import PageSender
 from brain.leader.performer import Performer
+from brain.leader.prompt_reader import PromptReader
 from brain.leader.pulse import PulseService
 from brain.leader.replica import Replica
 from brain.leader.revoked_nodes import RevokedNodes
@@ -134,17 +136,20 @@ async def run(
         outbox = Outbox(config.cell)
         writer = LogWriter(codec, outbox, UnsentWords(config.data_dir / "unsent_words.json"))
         readmodel = ReadModel(config.data_dir / "history.sqlite")
-        stack.callback(readmodel.close)
+        feed = Feed()
+        history = HistoryWriter(readmodel, feed)
+        stack.push_async_callback(history.close)
         reader = readmodel.reader(Rests().pause)
         stack.callback(reader.close)
+        prompt = readmodel.reader(no_pause)
+        stack.callback(prompt.close)
         snapshots = Snapshots(config.data_dir / "state.snapshot")
 
         # Pages and notes.
         notifier = channels.build(config.channels, config.groups, config.data_dir, traced=config.traces.on)
         stack.push_async_callback(notifier.close)
         clock = LogClock()
-        feed = Feed()
-        notes = BrainNotes(name, clock, readmodel, feed)
+        notes = BrainNotes(name, clock, history)
         alerts = BrainAlerts(
             brain=name,
             notifier=notifier,
@@ -154,17 +159,29 @@ async def run(
         )
 
         # The replica of the engine, and whether this brain may act.
-        history = HistoryWriter(readmodel, feed, alerts.of("history_unwritten"))
+        disk = DiskWatch(
+            config.data_dir,
+            history=history,
+            alerts=alerts,
+            with_log=server is not None and config.nats.embedded.store is None,
+        )
         replica = Replica(
             actions=ACTIONS,
             snapshots=snapshots,
-            open_quarantine=partial(Quarantine, config.data_dir),
+            open_quarantine=partial(Quarantine, config.data_dir, runtime=runtime_folder()),
             history=history,
             alerts=alerts,
             had_nodes=CellRegistry(config.registry_file).had_nodes,
         )
         stack.callback(replica.close)
-        lease = Lease(config.cell, instance, config.lease_ttl_s, before=before, replicas=config.nats.replicas)
+        lease = Lease(
+            config.cell,
+            instance,
+            config.lease_ttl_s,
+            before=before,
+            replicas=config.nats.replicas,
+            fit=lambda: disk.readable,
+        )
         leadership = Leadership(lease, replica)
         competition = LeaseCompetition(brain=name, lease=lease, replica=replica, writer=writer)
 
@@ -338,8 +355,8 @@ async def run(
         brain = LiveBrainView(
             config=config,
             name=name,
-            readmodel=readmodel,
             reader=reader,
+            prompt=PromptReader(prompt),
             feed=feed,
             live=LiveView(replica=replica, history=history, leadership=leadership, loop=loop),
             connection=connection,
@@ -352,6 +369,7 @@ async def run(
             log_size=log_size,
             traces=traces,
             archive=archiver,
+            disk=disk,
             pack_files=watch,
             jwts=jwts,
         )
@@ -365,6 +383,7 @@ async def run(
             notes.write("operator.unsent", text)
         background.start(supervisor.serve(), "supervisor")
         background.start(history.serve(), "read model")
+        background.start(disk.serve(), "disk")
         background.start(keeper.serve(), "snapshots")
         background.start(leader_watch.serve(), "leader")
         if server_keeper is not None:

@@ -185,6 +185,11 @@ _MACHINERY: Mapping[str, tuple[Panel, ...]] = {
             unit="bytes",
         ),
         _lines(
+            "Inputs that wait for the history",
+            "More and more of them: the brain's disk takes nothing (the page brain_disk). Healing goes on.",
+            (f"gpuward_history_behind_inputs {_OF_CELL}", "{{instance}}"),
+        ),
+        _lines(
             "Inputs that could not be read",
             "More of them: versions too far apart, or a node that lies.",
             (f"increase(gpuward_inputs_malformed_total[$__rate_interval]) {_OF_CELL}", "{{instance}}"),

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from agent.contract.counted import counted
 from agent.contract.messages import MAX_EVIDENCE, Event, Severity, UnsentEvent, clip, fitting
 from agent.host import Host
 from agent.uplink.store import MEMORY, Row, Store, move_away
@@ -25,7 +26,8 @@ MEMORY_MAX_EVENTS = 10_000
 MEMORY_MAX_BYTES = 8 * 1024 * 1024
 LINE = "line"  # key of the kernel log's checkpoint: boot id and sequence number
 _T = TypeVar("_T")
-_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+# SQLITE_ERROR: the tables in it are not ours
+_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 
 class Spool:
@@ -56,7 +58,12 @@ class Spool:
         # Called after each put; set by the publisher.
         self.on_put: Callable[[], None] = _nothing
         self._store = self._open()
-        self._resume()
+        try:
+            self._resume()
+        except sqlite3.Error as error:
+            self._store.close()
+            self._store = self._fresh(error)
+            self._resume()
 
     # --- in ---
 
@@ -96,14 +103,39 @@ class Spool:
     @property
     def position(self) -> tuple[str, int] | None:
         """(boot id, sequence number) of the last kernel log record that was processed; None before the first."""
-        boot, _, seq = self._store.get(LINE).partition(" ")
-        return (boot, int(seq)) if boot else None
+        boot, _, seq = self._guarded(lambda: self._store.get(LINE)).partition(" ")
+        return (boot, int(seq)) if boot and seq.isascii() and seq.isdecimal() else None
 
     # --- out ---
 
     def pending(self, after: int, limit: int) -> list[Row]:
-        """Up to `limit` events numbered above `after`, in order."""
-        return self._guarded(lambda: self._store.after(after, limit))
+        """Up to `limit` events numbered above `after`, in order. Those that the disk gives back damaged are dropped, and told:
+        one of them would stand in the way of all others for ever.
+        """
+
+        def work() -> list[Row]:
+            dropped: set[int] = set()
+            while True:
+                rows = self._store.after(after, limit)
+                damaged = [row for row in rows if not row.is_whole()]
+                if not damaged:
+                    return rows
+                if dropped.intersection(row.seq for row in damaged):
+                    raise sqlite3.DatabaseError("rows cannot be removed")
+                dropped.update(row.seq for row in damaged)
+                self._drop(damaged)
+
+        return self._guarded(work)
+
+    def _drop(self, damaged: list[Row]) -> None:
+        with self._store.transaction():
+            for row in damaged:
+                self._store.remove(row.seq)
+            self._store.set("unreported", str(_number(self._store.get("unreported")) + len(damaged)))
+        self._count, self._bytes = self._store.size()
+        self._dropped += len(damaged)
+        self._unreported = True
+        self._problems.append(f"{self._path}: {counted(len(damaged), 'event')} damaged and dropped")
 
     def message(self, row: Row) -> tuple[str, bytes]:
         """(event id, JSON body) of a row, with its age as of now."""
@@ -161,7 +193,7 @@ class Spool:
         """Puts `agent.dropped` once events were dropped and there is room again, so that it displaces none."""
         if not self._unreported:
             return
-        count = int(self._guarded(lambda: self._store.get("unreported")) or 0)
+        count = _number(self._guarded(lambda: self._store.get("unreported")))
         self._unreported = count > 0
         if count == 0 or self._count > self._bounds()[0] * 3 // 4 or self._bytes > self._bounds()[1] * 3 // 4:
             return
@@ -246,7 +278,7 @@ class Spool:
                 self._store.remove(mildest[0])
                 count, size, dropped = count - 1, size - mildest[1], dropped + 1
             if dropped or reported:
-                before = 0 if reported else int(self._store.get("unreported") or 0)
+                before = 0 if reported else _number(self._store.get("unreported"))
                 self._store.set("unreported", str(before + dropped))
             for key, value in checkpoints.items():
                 self._store.set(key, value)
@@ -331,6 +363,11 @@ class Spool:
 
 class _UnreadableError(Exception):
     """The old store cannot be read further."""
+
+
+def _number(text: str) -> int:
+    """A kept count; 0: it is none."""
+    return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def _read(work: Callable[[], _T]) -> _T:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
 MEMORY = ":memory:"
 SCHEMA_VERSION = 1
 
@@ -45,6 +47,20 @@ class Row:
     kind: str
     severity: str
     body: bytes
+
+    def is_whole(self) -> bool:
+        """Is it an event still? What the disk gives back may be something else."""
+        try:
+            fields = orjson.loads(self.body)
+        except (orjson.JSONDecodeError, TypeError):
+            return False
+        texts = (self.spool, self.boot, self.kind, self.severity)
+        return (
+            isinstance(fields, dict)
+            and all(isinstance(text, str) for text in texts)
+            and isinstance(self.mono_s, float)
+            and isinstance(self.age_s, float)
+        )
 
 
 _COLUMNS = ", ".join(Row.__slots__)

@@ -27,6 +27,14 @@ def move_away(path: Path, why: str) -> Path:
     return away
 
 
+def runtime_folder() -> Path | None:
+    """The folder in memory that outlives this process, but not its machine: systemd's RuntimeDirectory=, or what the Kubernetes
+    manifests mount. None: none is given.
+    """
+    first = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    return Path(first) if first else None
+
+
 @contextlib.contextmanager
 def exclusive(data_dir: Path, run: str = "") -> Iterator[str]:
     """Locks the data folder: two brains in one folder would destroy each other's files. ConfigError when it is taken.

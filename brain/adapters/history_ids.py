@@ -21,10 +21,14 @@ CREATE TABLE IF NOT EXISTS evidence(
 """
 
 
-def put(db: sqlite3.Connection, incidents: Iterable[Incident]) -> None:
-    """Writes of which incidents events are evidence."""
-    pairs = [(fact.id, one.id) for one in incidents for fact in one.evidence]
-    db.executemany("INSERT OR IGNORE INTO evidence VALUES(?,?)", pairs)
+def pairs(incidents: Iterable[Incident]) -> list[tuple[str, str]]:
+    """Returns (event, incident) of which it is evidence."""
+    return [(fact.id, one.id) for one in incidents for fact in one.evidence]
+
+
+def put(db: sqlite3.Connection, evidence: Iterable[tuple[str, str]]) -> None:
+    """Writes what `pairs` made."""
+    db.executemany("INSERT OR IGNORE INTO evidence VALUES(?,?)", evidence)
 
 
 def fill(db: sqlite3.Connection) -> None:

@@ -8,6 +8,7 @@ to the answers. A holder whose process has ended need not be waited for: docs/de
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable
 
@@ -19,6 +20,8 @@ from nats.js.kv import KeyValue
 from agent.contract import subjects
 from agent.shared.nats_connection import LOST
 from brain.adapters import presence
+
+_log = logging.getLogger(__name__)
 
 MARGIN = 0.1  # share of the time to live by which the holder stops before the entry expires
 RENEWALS = 4  # per time to live
@@ -41,8 +44,11 @@ class Lease:
         before: str = "",
         replicas: int = 1,
         clock: Callable[[], float] = time.monotonic,
+        fit: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`before`: a holder that is known to have ended, whatever the server thinks of it; empty: none is known."""
+        """`fit`: is this brain able to lead? One that is not leaves it to another that is (docs/decisions/0062).
+
+        `before`: a holder that is known to have ended, whatever the server thinks of it; empty: none is known."""
         self._key = cell
         self._brain = brain  # unique per process: a restarted brain is another holder
         # Entries that nobody else holds
@@ -50,6 +56,7 @@ class Lease:
         self._ttl_s = ttl_s
         self._replicas = replicas
         self._clock = clock
+        self._fit = fit
         self._until = 0.0
         self._revision = 0
         self._client: Client | None = None  # the present connection
@@ -74,12 +81,20 @@ class Lease:
         self._client, self._bucket_ = client, bucket
         self._seen = (0, 0.0)
         shown = await presence.show(client, self._key, self._brain)
+        able = await presence.show_able(client, self._key, self._brain, self._fit)
         try:
             while True:
                 try:
+                    leaves_it = await self._leaves_it(client)
+                    if self._revision and leaves_it:
+                        _log.warning(
+                            "this brain gives up the lead: another one is able to lead, and it is not"
+                        )
+                        async with self._renewing:
+                            await self._release(client, bucket)
                     if self._revision:
                         await self._renew(bucket)
-                    if not self._revision and await self._take(client, bucket):
+                    if not self._revision and not leaves_it and await self._take(client, bucket):
                         self.epoch = max(base + self._revision, known_epoch() + 1)
                         won(self.epoch)
                     self.unstored = False
@@ -91,6 +106,7 @@ class Lease:
             await self._release(client, bucket)
             self._client = None
             await presence.hide(shown)
+            await presence.hide(able)
 
     async def confirm(self) -> bool:
         """Renews the lease now, which only its holder can: True when the server has said so just now.
@@ -137,6 +153,12 @@ class Lease:
         info = await jetstream.stream_info(f"KV_{subjects.LEASE_BUCKET}")
         assert info.created is not None  # noqa: S101 - the server always sends it
         return bucket, int(info.created.timestamp() * 1000)
+
+    async def _leaves_it(self, client: Client) -> bool:
+        """Is this brain not able to lead, and another one is? One that is alone does what it can."""
+        if self._fit():
+            return False
+        return await presence.is_another_able(client, self._key, self._brain, within_s=self._ttl_s / LOOKS)
 
     async def _take(self, client: Client, bucket: KeyValue) -> bool:
         """Takes the lease if nobody has it: no entry, our own of before a lost connection, that of the run before this one, or

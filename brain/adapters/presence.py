@@ -5,6 +5,7 @@ not (docs/decisions/0041).
 """
 
 import re
+from collections.abc import Callable
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -14,6 +15,8 @@ from nats.errors import TimeoutError as NoAnswerError
 
 from agent.contract import subjects
 from agent.shared.nats_connection import LOST
+
+_ABLE = "able"  # no brain has this name: those of runs have digits and hyphens
 
 
 async def show(client: Client, cell: str, brain: str) -> Subscription:
@@ -40,6 +43,25 @@ async def is_shown(client: Client, cell: str, brain: str, within_s: float) -> bo
         return False
     except NoAnswerError:
         return True
+    return True
+
+
+async def show_able(client: Client, cell: str, brain: str, able: Callable[[], bool]) -> Subscription:
+    """From now on, others who ask hear of this brain while it is able to lead."""
+
+    async def answer(message: Msg) -> None:
+        if message.data != brain.encode() and able():
+            await message.respond(b"")
+
+    return await client.subscribe(_subject(cell, _ABLE), cb=answer)
+
+
+async def is_another_able(client: Client, cell: str, brain: str, within_s: float) -> bool:
+    """Whether another brain that has read the log says, in that time, that it is able to lead. Errors as with `is_shown`."""
+    try:
+        await client.request(_subject(cell, _ABLE), brain.encode(), timeout=within_s)
+    except (NoRespondersError, NoAnswerError):
+        return False
     return True
 
 

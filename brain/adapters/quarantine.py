@@ -1,7 +1,8 @@
 """Remembers which input is being handled, so that one that crashes the brain twice is quarantined.
 
 The marker is a memory-mapped file: writing it costs next to nothing, and it survives any death of the process. It may
-be lost in a power failure, which no input caused.
+be lost in a power failure, which no input caused. On a disk that hangs even this would wait for ever: it lies in memory
+(the runtime directory that systemd or Kubernetes gives) where there is such a place.
 """
 
 import mmap
@@ -20,9 +21,11 @@ _OLD_LEDGER, _OLD_KEY = "deaths.json", "deaths"  # their names in version 0.1, r
 class Quarantine:
     """Call `begin` and `end` around each input. The inputs in `quarantined` must not be handled."""
 
-    def __init__(self, folder: Path, identity: str) -> None:
-        """`identity` is that of the log: positions on another log are other inputs. ConfigError: not writable."""
-        self._path = folder / _MARKER
+    def __init__(self, folder: Path, identity: str, *, runtime: Path | None = None) -> None:
+        """`identity` is that of the log: positions on another log are other inputs. `runtime`: a folder in memory that outlives
+        this process; None: there is none. ConfigError: not writable.
+        """
+        self._path = (runtime or folder) / _MARKER
         self._ledger = folder / _LEDGER
         self._identity = identity
         folder.mkdir(parents=True, exist_ok=True)
@@ -31,14 +34,16 @@ class Quarantine:
                 self._path.write_bytes(bytes(_SEQ.size))
             with self._path.open("r+b") as file:
                 self._marker = mmap.mmap(file.fileno(), _SEQ.size)
+            left = 0 if runtime is None else _left_in(folder / _MARKER)
         except OSError as error:
-            raise ConfigError(f"{self._path}: {error.strerror}: data_dir must be writable") from error
+            where = "data_dir" if runtime is None else "RUNTIME_DIRECTORY"
+            raise ConfigError(f"{self._path}: {error.strerror}: {where} must be writable") from error
         self._crashes = _read(self._ledger, identity)
         self.quarantined = self._quarantined()  # positions on the log
         (seq,) = _SEQ.unpack_from(self._marker)
-        if seq:
-            self.count_crash(seq)
-            self.end()
+        for crashed in filter(None, (seq, left)):
+            self.count_crash(crashed)
+        self.end()
 
     def begin(self, seq: int) -> None:
         """Marks this input as being handled."""
@@ -62,6 +67,15 @@ class Quarantine:
 
     def _quarantined(self) -> frozenset[int]:
         return frozenset(seq for seq, times in self._crashes.items() if times >= MAX_CRASHES)
+
+
+def _left_in(path: Path) -> int:
+    """The mark that a run without a runtime directory has left, which is taken away; 0: none."""
+    if not path.exists():
+        return 0
+    body = path.read_bytes()
+    path.unlink()
+    return int(_SEQ.unpack(body)[0]) if len(body) == _SEQ.size else 0
 
 
 def _read(ledger: Path, identity: str) -> dict[int, int]:

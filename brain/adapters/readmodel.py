@@ -7,6 +7,7 @@ lost, reading the log from its beginning restores it.
 import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,60 @@ CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHO
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryBatch:
+    """What is written in one transaction, as bytes: the engine's objects change while a thread writes."""
+
+    # Up to this position of the log the read model is complete then; None: it stays as it is
+    seq: int | None = None
+    # (position, note); 0: the brain itself wrote it
+    notes: Sequence[tuple[int, Note]] = ()
+    # (id, state, opened at, body)
+    incidents: Sequence[tuple[str, str, float, bytes]] = ()
+    # (event, incident) of which it is evidence
+    evidence: Sequence[tuple[str, str]] = ()
+    # (id, incident, started at, body), and is it over?
+    runs: Sequence[tuple[tuple[str, str, float, bytes], bool]] = ()
+    # (position, when, event)
+    told: Sequence[tuple[int, float, Event]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """All that the engine has, after a replay by other code."""
+
+    shown: HistoryBatch = field(repr=False)
+    why: str
+    now: float
+
+
+def batch(
+    seq: int | None,
+    notes: Iterable[tuple[int, Note]] = (),
+    incidents: Iterable[Incident] = (),
+    runs: Iterable[Run] = (),
+    told: Iterable[tuple[int, float, Event]] = (),
+) -> HistoryBatch:
+    """Makes one, of the state as it is at this moment."""
+    changed = tuple(incidents)
+    return HistoryBatch(
+        seq=seq,
+        notes=tuple(notes),
+        incidents=[(one.id, one.state.value, one.opened_at, orjson.dumps(one)) for one in changed],
+        evidence=history_ids.pairs(changed),
+        runs=[
+            (
+                (one.id, one.incident, one.started_at, orjson.dumps(one, default=_plain)),
+                one.state in outcomes.OVER,
+            )
+            for one in runs
+        ],
+        told=tuple(told),
+    )
+
+
 class ReadModel(HistoryQueries):
-    """One file, written by the live loop in one transaction per batch of the log. The API reads it by a `reader`."""
+    """One file, written by one thread at a time in one transaction per batch of the log. The API reads it by a `reader`."""
 
     def __init__(self, path: Path) -> None:
         """ConfigError: the file cannot be opened, though it is not damaged: e.g. there is no space."""
@@ -76,13 +129,19 @@ class ReadModel(HistoryQueries):
         self._readers: list[HistoryQueries] = []
         self._written = 0
         self._shown = 0
-        super().__init__(sqlite3.connect(":memory:"), _no_pause)
+        super().__init__(sqlite3.connect(":memory:"), no_pause)
         try:
             self._open()
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not is_damage(error):
                 raise ConfigError(f"{path}: {error}: make room, or see who else uses it") from error
             self.set_aside(error)
+
+    def reopen(self) -> None:
+        """Opens the file anew: the one that is open may be of a file system that has gone. sqlite3.Error: not now."""
+        self._open()
+        for reader in self._readers:
+            reader.use(self._read_only())
 
     def set_aside(self, error: Exception | str) -> None:
         """The file is damaged: it is kept as `.damaged`, and an empty one is in its place, for the readers too."""
@@ -157,34 +216,40 @@ class ReadModel(HistoryQueries):
         """Writes what inputs up to `seq` caused: (position, note) pairs, the newest version of what changed, and what nodes told
         of their parts, or after they had started anew: (position, when, event).
         """
+        self.put(batch(seq, notes, incidents, runs, told))
+
+    def put(self, given: HistoryBatch, after: Reconciled | None = None) -> None:
+        """Writes one batch, and what `reconciled` made; all of it or nothing."""
         with self._db:
             self._db.execute("BEGIN")
-            for _, at, event in told:  # first: what was tried is kept with the model of the card
+            for _, at, event in given.told:  # first: what was tried is kept with the model of the card
                 if event.kind.startswith(parts.INVENTORY):
                     parts.put(self._db, at, event)
                 outcomes.heard(self._db, at, event)
-            self._put(notes, incidents, runs)
-            self._set("seq", str(seq))
+            self._put(given)
+            if given.seq is not None:
+                self._set("seq", str(given.seq))
+            if after is not None:
+                self._close_others(after)
+                self._put(after.shown)
 
     def note(self, note: Note) -> None:
         """Writes a note of the brain itself, which no input caused."""
-        with self._db:
-            self._db.execute("BEGIN")
-            self._put([(0, note)], (), ())
+        self.put(batch(None, [(0, note)]))
 
     def reconcile(self, incidents: Sequence[Incident], runs: Sequence[Run], why: str, now: float) -> None:
         """After a replay by other code: writes what the engine has, and closes the open incidents that it does not have."""
-        known = {incident.id for incident in incidents}
-        with self._db:
-            self._db.execute("BEGIN")
-            for row in self.incidents(open_only=True, limit=100_000):
-                if row["id"] not in known:
-                    row |= {"state": IncidentState.CLOSED.value, "closed_at": now, "closed_why": why}
-                    self._db.execute(
-                        "UPDATE incidents SET state = ?, body = ? WHERE id = ?",
-                        (row["state"], orjson.dumps(row), row["id"]),
-                    )
-            self._put((), incidents, runs)
+        self.put(HistoryBatch(), Reconciled(shown=batch(None, (), incidents, runs), why=why, now=now))
+
+    def _close_others(self, found: Reconciled) -> None:
+        known = {id_ for id_, *_ in found.shown.incidents}
+        for row in self.incidents(open_only=True, limit=100_000):
+            if row["id"] not in known:
+                row |= {"state": IncidentState.CLOSED.value, "closed_at": found.now, "closed_why": found.why}
+                self._db.execute(
+                    "UPDATE incidents SET state = ?, body = ? WHERE id = ?",
+                    (row["state"], orjson.dumps(row), row["id"]),
+                )
 
     def reader(self, pause: Callable[[], None]) -> HistoryQueries:
         """Returns a reader with a connection of its own, which cannot write, for one thread beside the event loop. `pause`
@@ -198,10 +263,7 @@ class ReadModel(HistoryQueries):
         uri = f"{self._path.absolute().as_uri()}?mode=ro"
         return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5.0, check_same_thread=False)
 
-    def _put(
-        self, notes: Iterable[tuple[int, Note]], incidents: Iterable[Incident], runs: Iterable[Run]
-    ) -> None:
-        noted = tuple(notes)
+    def _put(self, given: HistoryBatch) -> None:
         rows = [
             (
                 n.id,
@@ -215,7 +277,7 @@ class ReadModel(HistoryQueries):
                 n.caused_by,
                 orjson.dumps(dict(n.data)),
             )
-            for seq, n in noted
+            for seq, n in given.notes
         ]
         if rows:
             self._db.executemany(
@@ -223,19 +285,13 @@ class ReadModel(HistoryQueries):
                 rows,
             )
             self._prune(len(rows))
-        changed = tuple(incidents)
-        shown = [(one.id, one.state.value, one.opened_at, orjson.dumps(one)) for one in changed]
-        self._db.executemany("INSERT OR REPLACE INTO incidents VALUES(?,?,?,?)", shown)
-        history_ids.put(self._db, changed)
-        self._shown += len(shown)
+        self._db.executemany("INSERT OR REPLACE INTO incidents VALUES(?,?,?,?)", given.incidents)
+        history_ids.put(self._db, given.evidence)
+        self._shown += len(given.incidents)
         self._forget()
-        bodies = [(one, orjson.dumps(one, default=_plain)) for one in runs]
-        self._db.executemany(
-            "INSERT OR REPLACE INTO runs VALUES(?,?,?,?)",
-            [(one.id, one.incident, one.started_at, body) for one, body in bodies],
-        )
-        over = (orjson.loads(body) for one, body in bodies if one.state in outcomes.OVER)
-        outcomes.put(self._db, (note for _, note in noted), over)
+        self._db.executemany("INSERT OR REPLACE INTO runs VALUES(?,?,?,?)", [row for row, _ in given.runs])
+        over = (orjson.loads(row[-1]) for row, is_over in given.runs if is_over)
+        outcomes.put(self._db, (note for _, note in given.notes), over)
 
     def _prune(self, added: int) -> None:
         self._written += added
@@ -269,7 +325,8 @@ class ReadModel(HistoryQueries):
         self._db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, value))
 
 
-def _no_pause() -> None:
+def no_pause() -> None:
+    """For a reader that need not rest: its questions are short."""
     return
 
 

@@ -6,6 +6,7 @@ OTHERS_S they are not said for them any more, and a note tells who must say them
 
 import base64
 import logging
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,32 +50,39 @@ class UnsentWords:
         self._path = path
         self._now = now
         self._words: dict[str, UnsentWord] = {}
+        self._one_at_a_time = threading.Lock()
         if path.exists():
             try:
                 self._words = {word.id: word for word in map(_word, orjson.loads(files.read(path)))}
             except (OSError, ValueError, KeyError, TypeError) as error:
                 _log.error("%s: %s: what people said last before the brain ended is not known", path, error)
 
+    def has(self, id_: str) -> bool:
+        """Is a word kept under this id?"""
+        return id_ in self._words
+
     def keep(self, word: UnsentWord) -> bool:
         """Writes it down. False: the disk does not take it, or there are MOST already; then only this run of the brain has it."""
-        if len(self._words) >= MOST:
-            return False
-        self._words[word.id] = word
-        try:
-            self._write()
-        except OSError as error:
-            _log.error("%s: %s: %s of %s is not kept", self._path, error, word.verb, word.who)
-            del self._words[word.id]
-            return False
-        return True
-
-    def sent(self, id_: str) -> None:
-        """It is on the log. A word that is sent twice after all has its id, and counts once."""
-        if self._words.pop(id_, None) is not None:
+        with self._one_at_a_time:
+            if len(self._words) >= MOST:
+                return False
+            self._words[word.id] = word
             try:
                 self._write()
             except OSError as error:
-                _log.error("%s: %s", self._path, error)
+                _log.error("%s: %s: %s of %s is not kept", self._path, error, word.verb, word.who)
+                del self._words[word.id]
+                return False
+            return True
+
+    def sent(self, id_: str) -> None:
+        """It is on the log. A word that is sent twice after all has its id, and counts once."""
+        with self._one_at_a_time:
+            if self._words.pop(id_, None) is not None:
+                try:
+                    self._write()
+                except OSError as error:
+                    _log.error("%s: %s", self._path, error)
 
     def left(self) -> tuple[list[UnsentWord], list[UnsentWord]]:
         """What the brain that ran before did not send: the words to say now, and those that have lapsed, which are forgotten."""

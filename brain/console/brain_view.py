@@ -1,8 +1,8 @@
 """The port through which the console sees its brain."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from brain.cell.registry import CellNode
 from brain.config import BrainConfig
@@ -11,6 +11,8 @@ from brain.console.past_view import Named, Past
 from brain.core.context import Context
 from brain.core.inputs import OperatorCommand, Reported
 from brain.core.state import State
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +264,30 @@ class ArchiveView(Protocol):
         ...
 
 
+class DiskView(Protocol):
+    """This brain's own disk. Read only."""
+
+    @property
+    def states(self) -> Mapping[str, bool]:
+        """Returns for each state in which a disk can be whether this one is in it, as far as is known."""
+        ...
+
+    @property
+    def readable(self) -> bool:
+        """Can files on it be read?"""
+        ...
+
+    @property
+    def free_bytes(self) -> int | None:
+        """Bytes left when it was tried last; None: not known."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with it, in a few words; empty: nothing."""
+        ...
+
+
 class BrainView(Protocol):
     """One brain, as the console sees it."""
 
@@ -280,9 +306,8 @@ class BrainView(Protocol):
         """Time of the start by this machine's wall clock, in seconds since 1970."""
         ...
 
-    @property
-    def readmodel(self) -> History:
-        """The read model, for short questions from within the event loop."""
+    async def look_up(self, work: Callable[[History], T]) -> T:
+        """Asks the read model a short question, beside the event loop. Unreachable: it does not answer in time."""
         ...
 
     @property
@@ -333,6 +358,15 @@ class BrainView(Protocol):
 
     def trace_exports(self) -> Sequence[TraceView]:
         """Returns what tells traces: one for each output."""
+        ...
+
+    @property
+    def disk(self) -> DiskView:
+        """The disk of its data folder."""
+        ...
+
+    def history_behind(self) -> int:
+        """Returns how many inputs were handled and are not in the read model."""
         ...
 
     @property

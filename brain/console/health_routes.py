@@ -27,7 +27,9 @@ def routes(brain: BrainView) -> list[Route]:
 
     async def ready(_: web.Request) -> web.Response:
         why = why_not_ready(brain)
-        return web.Response(text=f"{why or 'ok'}\n", status=503 if why else 200)
+        # What heals on, and shows itself, stays where people and nodes reach it.
+        ill = f"\nits own disk {brain.disk.trouble}: see `gpuward status`" if brain.disk.trouble else ""
+        return web.Response(text=f"{why or 'ok'}{ill}\n", status=503 if why else 200)
 
     return [
         get("/metrics", scrape),
@@ -44,6 +46,8 @@ def why_not_ready(brain: BrainView) -> str:
         return "NATS is not connected"
     if not brain.live.caught_up:
         return "the log is still being read"
+    if not brain.disk.readable:
+        return "its own files cannot be read"
     if brain.live.state.pack is None:
         return "no rules are in force"
     stops = [cause for cause, _, _ in brain.troubles() if cause in _NOTHING_HEALED]

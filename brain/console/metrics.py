@@ -5,7 +5,6 @@ Every brain answers; what only the leader knows (beats of nodes) is left out els
 """
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -186,7 +185,18 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         name="gpuward_data_free_bytes",
         help="Space left on the disk of the brain's data folder.",
-        samples=_one(lambda brain: shutil.disk_usage(brain.config.data_dir).free),
+        samples=lambda brain: _known(brain.disk.free_bytes),
+    ),
+    Metric(
+        name="gpuward_data_disk",
+        help="How that disk is, as it was tried last: 1 for its state, 0 for the others.",
+        labels=("state",),
+        samples=lambda brain: [((state,), float(it_is)) for state, it_is in brain.disk.states.items()],
+    ),
+    Metric(
+        name="gpuward_history_behind_inputs",
+        help="Inputs that were handled and are not in the history for people yet.",
+        samples=_one(lambda brain: brain.history_behind()),
     ),
     Metric(
         name="gpuward_inputs",

@@ -1,10 +1,12 @@
 """An operator command, checked, put on the log under the name of whoever logged in."""
 
+import contextlib
 import json
 import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from aiohttp import web
 
@@ -47,10 +49,15 @@ def routes(brain: BrainView, door: Door, proposals: Proposals) -> list[Route]:
     return [serve(table.COMMAND, give)]
 
 
-def _no_incident(brain: BrainView, named: str) -> str:
+async def _no_incident(brain: BrainView, named: str) -> str:
     """Why nobody would find a note on this; empty: there is, or was, such an incident."""
     wanted = named.partition(".r")[0]
-    found = brain.readmodel.incident(wanted)
+    if wanted in brain.live.state.incidents:
+        return ""
+    try:
+        found = await brain.look_up(lambda history: history.incident(wanted))
+    except Unreachable as error:
+        raise web.HTTPServiceUnavailable(text=str(error)) from error
     return "" if found is not None and found["id"] == wanted else f"no incident {clip(wanted, 80)!r}"
 
 
@@ -86,7 +93,7 @@ async def say(
             check_names(verb, args, state.pack, {*state.nodes, *brain.newest_beats()})
         except InvalidCommand as error:
             raise web.HTTPBadRequest(text=str(error)) from error
-    if verb == "note" and (gone := _no_incident(brain, str(args["id"]))):
+    if verb == "note" and (gone := await _no_incident(brain, str(args["id"]))):
         raise web.HTTPBadRequest(text=gone)
     name = who.name
     if needs_second(verb, args, brain.config.console.two_persons):
@@ -106,7 +113,10 @@ async def _said(brain: BrainView, command: OperatorCommand, within_s: float) -> 
     except Unreachable as error:
         raise web.HTTPServiceUnavailable(text=str(error)) from error
     handled = await brain.live.reached(seq, within_s)
-    notes = brain.readmodel.notes_caused_by(command.id) if handled else []
+    notes: list[dict[str, Any]] = []
+    if handled:
+        with contextlib.suppress(Unreachable):  # it is on the log all the same
+            notes = await brain.look_up(lambda history: history.notes_caused_by(command.id))
     refused = next((note["text"] for note in notes if note["kind"] == "operator.refused"), "")
     _log.info("command of %s: %s %s", command.who, command.verb, command.args)
     return SaidShape(

@@ -5,10 +5,14 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import orjson
+
 from agent.shared import files
+from agent.shared.latest_write import LatestWrite
 from agent.shared.tasks import Tasks
 from brain.core.effects import PageSubject, SendPage
 from brain.core.pack.spec import Priority
@@ -33,7 +37,8 @@ LASTING = (
     "keys_behind",
     "log_time",
     "archive_behind",
-    "history_unwritten",
+    "brain_disk",
+    "history_unwritten",  # the name of "brain_disk" until 0.2
 )
 _KEPT = {"cause", "text", "since", "took"}  # of an alert, on disk
 PageWhat = Literal["open", "repeat", "resolve"]
@@ -60,6 +65,7 @@ class BrainAlerts:
     ) -> None:
         """`file`: what people were told and is not over; it outlives this process."""
         self._file = file
+        self._kept = LatestWrite(partial(files.write, file))
         self._brain = brain
         self._notifier = notifier
         self._notes = notes
@@ -128,14 +134,11 @@ class BrainAlerts:
         back.
         """
         told = [one for one in self._open.values() if one.took and one.cause in LASTING]
-        with suppress(OSError):
-            files.write_json(
-                self._file,
-                [
-                    {"cause": one.cause, "text": one.text, "since": one.since, "took": one.took}
-                    for one in told
-                ],
+        self._kept.put(
+            orjson.dumps(
+                [{"cause": one.cause, "text": one.text, "since": one.since, "took": one.took} for one in told]
             )
+        )
 
     async def _send(self, alert: BrainAlert, what: PageWhat, alerted: Sequence[str]) -> list[str]:
         """Sends one page; the channels that took it. `alerted`: those that took the alert."""

@@ -132,16 +132,17 @@ KNOWN: Mapping[str, Knowledge] = {
             "`gpuward cell rotate signing --compromised`，所有节点重新加入。",
         ),
     ),
-    "history_unwritten": Knowledge(
+    "brain_disk": Knowledge(
         cause=Text(
-            en="The disk with the brain's data folder is full, or takes nothing any more.",
-            zh="大脑数据目录所在的磁盘已满，或无法再写入。",
+            en="The disk with the brain's data folder is full, can only be read, fails, or hangs.",
+            zh="大脑数据目录所在的磁盘已满、只读、出错或无响应。",
         ),
         todo=Text(
-            en="Make room on it, or mend it; the history is then written by itself. Faults are healed all the same. A brain that "
-            "is restarted meanwhile reads the log from its last snapshot on, and the log does not reach back for ever.",
-            zh="请腾出空间或修复磁盘，之后历史记录会自动补写。故障处理不受影响。期间若重启大脑，它会从最近的快照开始重新读取日志，"
-            "而日志并非无限期保留。",
+            en="Make room on it, or mend it: the page says what is wrong. History and snapshots are then written by themselves. "
+            "Faults are healed all the same. A brain that is restarted meanwhile reads the log from its last snapshot on, and "
+            "the log does not reach back for ever; one whose disk hangs does not start at all.",
+            zh="请腾出空间或修复磁盘（页面会说明原因），之后历史记录和快照会自动补写。故障处理不受影响。期间若重启大脑，"
+            "它会从最近的快照开始重新读取日志，而日志并非无限期保留；若磁盘无响应，大脑将无法启动。",
         ),
     ),
     "archive_behind": Knowledge(

@@ -1,8 +1,9 @@
 """What the console sees of this brain: the port `brain.console.brain_view.BrainView`."""
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from agent.shared.nats_connection import NatsConnection
 from brain.adapters import evidence
@@ -11,7 +12,6 @@ from brain.adapters.liveness import Beats
 from brain.adapters.node_requests import NodeRequests
 from brain.adapters.operator_mode import OperatorMode
 from brain.adapters.packwatch import PackWatch
-from brain.adapters.readmodel import ReadModel
 from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 from brain.console.brain_view import NodeBeat
@@ -23,14 +23,18 @@ from brain.leader import log_export
 from brain.leader.archiver import Archiver
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.current_client import CurrentClient
+from brain.leader.disk_watch import DiskWatch
 from brain.leader.history import HistoryWriter
 from brain.leader.leadership import Leadership
 from brain.leader.log_size import LogSize
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
 from brain.leader.notes import BrainNotes
+from brain.leader.prompt_reader import PromptReader
 from brain.leader.replica import Replica
 from brain.leader.trace_export import TraceExport, TraceExports
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +95,9 @@ class LiveBrainView:
 
     config: BrainConfig
     name: str
-    readmodel: ReadModel
     reader: HistoryQueries
+    # for short questions
+    prompt: PromptReader
     feed: Feed
     live: LiveView
     connection: NatsConnection
@@ -105,6 +110,7 @@ class LiveBrainView:
     log_size: LogSize
     traces: TraceExports
     archive: Archiver
+    disk: DiskWatch
     pack_files: PackWatch
     # where the servers are in operator mode
     jwts: OperatorMode | None
@@ -148,6 +154,14 @@ class LiveBrainView:
     def troubles(self) -> list[tuple[str, str, float]]:
         """This brain's own open alerts: cause, text, since when (seconds since 1970)."""
         return [(alert.cause, alert.text, alert.since) for alert in self.alerts.open_now]
+
+    async def look_up(self, work: Callable[[HistoryQueries], T]) -> T:
+        """A short question to the read model. Unreachable: it does not answer in time."""
+        return await self.prompt.ask(work)
+
+    def history_behind(self) -> int:
+        """So many inputs were handled and are not in the read model."""
+        return self.live.history.behind
 
     def trace_exports(self) -> Sequence[TraceExport]:
         """What tells traces: one for each output."""

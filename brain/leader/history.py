@@ -1,4 +1,4 @@
-"""Writes what the engine decides to the read model."""
+"""Writes what the engine decides to the read model, beside the event loop: a disk that hangs costs history, and no healing."""
 
 import asyncio
 import logging
@@ -6,39 +6,40 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 
-from agent.contract.messages import Event
-from brain.adapters.history_queries import OWN, is_damage
+from agent.shared.tasks import abandonable
+from brain.adapters.history_queries import is_damage
 from brain.adapters.parts import INVENTORY
-from brain.adapters.readmodel import ReadModel
+from brain.adapters.readmodel import HistoryBatch, ReadModel, Reconciled, batch
 from brain.console.feed import Feed
 from brain.core.effects import Effect, Note, ShowIncident, ShowRun
 from brain.core.inputs import EventSeen, Input, OperatorCommand
-from brain.core.state import Incident, Run, State
+from brain.core.state import State
+from brain.leader.pending_history import PendingHistory
 
 _log = logging.getLogger(__name__)
 
 WRITE_AFTER_S = 0.02
 RETRY_S = 1.0  # pause after a failed write
-TELL_AFTER_S = 10.0
+CLOSE_S = 5.0  # so long the end of the brain waits for a write under way
+# Rows that wait for the disk. Beyond them nothing is collected: the log has it all, and is read again once the disk is well.
+MOST_WAITING = 50_000
+ROOM_S = 1.0  # the live loop waits so long for a disk that is slower than the log; then it goes on without its history
 
 
 class HistoryLost(Exception):
-    """The read model was damaged and is empty now: the brain reads the log again, or shows what its snapshot has."""
+    """The read model was damaged and is empty now, or too much waited for it: the brain reads the log again, or shows what its
+    snapshot has.
+    """
 
 
 class HistoryWriter:
     """Collects notes, incidents and runs, and writes them a moment later in one transaction: commands go out first.
 
-    A read model that turns out to be damaged is set aside; nothing is written then until it is opened again, so that it is
-    seen to be behind the snapshot and made from the log.
+    A thread writes, one transaction at a time, which may take for ever. A read model that turns out to be damaged is set aside;
+    nothing is written then until it is opened again, so that it is seen to be behind the snapshot and made from the log.
     """
 
-    def __init__(
-        self, readmodel: ReadModel, feed: Feed, tell: Callable[[str], object] = lambda _: None
-    ) -> None:
-        """`tell`: people hear why nothing is written, when that lasts; empty: it is written."""
-        self._tell = tell
-        self._refused_s: float | None = None  # since when the disk takes nothing
+    def __init__(self, readmodel: ReadModel, feed: Feed) -> None:
         self._readmodel = readmodel
         self._feed = feed
         self._listeners: list[Callable[[str], None]] = []
@@ -46,23 +47,36 @@ class HistoryWriter:
         self._written = 0  # up to this position the read model is complete
         # What was written before is of another log than the one that was opened.
         self.of_another_log = False
-        self._pending = _Pending()
+        self.refused = ""  # why the disk takes nothing; empty: it does
+        self._pending = PendingHistory()
+        self._overflowed = False
         self._boots: dict[str, str] = {}  # node -> boot id of its newest event
         self._unwritten = asyncio.Event()
         self._progress = asyncio.Event()
         self._lost = asyncio.Event()
+        self._lost_why = ""
+        self._under_way: asyncio.Task[bool] | None = None
+        self._identity = ""  # of the log that was opened
+        self._opened = 0  # counts; what was begun before is of no account afterwards
 
     @property
     def written(self) -> int:
         """Up to this position on the log the read model is complete."""
         return self._written
 
+    @property
+    def behind(self) -> int:
+        """How many inputs were handled and are not in the read model."""
+        return max(0, self._handled - self._written)
+
     def listen(self, listener: Callable[[str], None]) -> None:
         """`listener` is called, and must not wait, with the incident of each note that is in the read model from now on."""
         self._listeners.append(listener)
 
     def open(self, identity: str) -> int:
-        """Opens the history of the log with this identity; returns the position up to which it is complete."""
+        """Opens the history of the log with this identity; returns the position up to which it is complete. While a write is
+        under way this waits for it: see `idle`.
+        """
         try:
             position = self._open(identity)
         except (sqlite3.DatabaseError, ValueError) as error:
@@ -74,14 +88,20 @@ class HistoryWriter:
         return position
 
     def _open(self, identity: str) -> int:
-        self._pending = _Pending()
+        self._anew()
         self.of_another_log = self._readmodel.is_of_another(identity)
         if self.of_another_log:
             self._feed.end()
-        self._boots.clear()
         self._readmodel.begin(identity)
+        self._identity = identity
         self._written = self._readmodel.position(identity)
         return self._written
+
+    def _anew(self) -> None:
+        self._opened += 1
+        self._pending = PendingHistory(own=self._pending.own)
+        self._overflowed = False
+        self._boots.clear()
 
     def clear(self, identity: str) -> None:
         """Empties the read model, to make it from the log again."""
@@ -92,8 +112,9 @@ class HistoryWriter:
             if not is_damage(error):
                 raise
             self._readmodel.set_aside(error)
-        self._boots.clear()
+        self._anew()
         self._readmodel.begin(identity)
+        self._identity = identity
         self._written = 0
 
     def resume(self, seq: int) -> None:
@@ -102,9 +123,17 @@ class HistoryWriter:
 
     def rewind(self, seq: int) -> None:
         """The log was cut to this position: other inputs follow."""
+        self._anew()
         self._handled = self._written = seq
-        self._boots.clear()
         self._feed.end()
+
+    def note(self, note: Note) -> None:
+        """Collects a note of the brain itself. While the disk takes nothing watchers hear it at once."""
+        told = bool(self.refused) or self._overflowed
+        if told:
+            self._feed.publish(note, 0)
+        self._pending.add_own(note, told=told)
+        self._unwritten.set()
 
     def collect(
         self, seq: int, effects: Sequence[Effect], given: Input | None = None, at: float = 0.0
@@ -112,7 +141,13 @@ class HistoryWriter:
         """Collects an input's notes, incidents and runs from its effects, and what a node tells in it of its parts. `at`: when it
         was handled, in seconds since 1970.
         """
+        self._handled = seq
+        if self._overflowed:
+            return
         pending = self._pending
+        if pending.size >= MOST_WAITING:
+            self._overflow()
+            return
         who = given.who if isinstance(given, OperatorCommand) else ""
         if isinstance(given, EventSeen):
             event = given.event
@@ -129,91 +164,178 @@ class HistoryWriter:
                     pending.runs[run.id] = run
                 case _:
                     continue
-        self._handled = seq
         self._unwritten.set()
+
+    def _overflow(self) -> None:
+        _log.error(
+            "the history is %d inputs behind, and no more are kept in memory: once the disk takes it, it is made from the log",
+            self.behind,
+        )
+        self._overflowed = True
+        self._pending = PendingHistory(own=self._pending.own)
+
+    async def room(self) -> None:
+        """Waits while much waits for the disk; not for one that takes nothing."""
+        if self._pending.size < MOST_WAITING // 2 or self.refused or self._overflowed:
+            return
+        self._progress.clear()
+        try:
+            async with asyncio.timeout(ROOM_S):
+                await self._progress.wait()
+        except TimeoutError:
+            return
 
     async def serve(self) -> None:
         """Writes what is collected, until cancelled."""
         while True:
             await self._unwritten.wait()
             await asyncio.sleep(WRITE_AFTER_S)
-            if not self.flush():
+            if not await self.write_out():
                 await asyncio.sleep(RETRY_S)
                 self._unwritten.set()
 
-    def flush(self) -> bool:
-        """Writes what is collected, unless the read model already has it, and publishes the notes to the watchers.
+    async def write_out(self) -> bool:
+        """Writes what is collected, in a thread, and publishes the notes to the watchers; first waits for the write under way.
 
         False: the disk refuses, and it is kept for the next time. Healing goes on without its history.
         """
+        if (before := self._under_way) is not None and not before.done():
+            await asyncio.shield(before)
+        if (work := self._begin()) is None:
+            return not self._lost.is_set()
+        self._under_way = asyncio.create_task(self._beside(*work))
+        return await asyncio.shield(self._under_way)
+
+    async def written_up_to(self, seq: int, within_s: float) -> bool:
+        """Waits until the read model has this position, and writes what is missing; False: not in time, or the disk refuses."""
+        try:
+            async with asyncio.timeout(within_s):
+                while self._written < seq:
+                    if not await self.write_out():
+                        return False
+        except TimeoutError:
+            return False
+        return True
+
+    async def idle(self) -> None:
+        """Waits until no write is under way."""
+        while (before := self._under_way) is not None and not before.done():
+            await asyncio.shield(before)
+
+    async def close(self) -> None:
+        """Writes what is left, and closes the read model. A disk that takes too long is left alone."""
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self.write_out()
+        except TimeoutError:
+            _log.error(
+                "the disk does not take the history: its end is read from the log after the next start"
+            )
+            return
+        self._readmodel.close()
+
+    def flush(self) -> bool:
+        """As `write_out`, where nothing else goes on meanwhile, e.g. as a log is read from files."""
+        work = self._begin()
+        if work is None:
+            return not self._lost.is_set()
+        pending, given = work
+        error: Exception | None = None
+        try:
+            self._readmodel.put(given, pending.reconciled)
+        except (sqlite3.Error, UnicodeDecodeError) as refused:
+            error = refused
+        return self._end(pending, given, error)
+
+    async def _beside(self, pending: PendingHistory, given: HistoryBatch) -> bool:
+        opened, error = self._opened, None
+
+        def put() -> bool:
+            if self.refused:  # by a file system that is mounted anew since, perhaps
+                self._readmodel.reopen()
+                if self._readmodel.position(self._identity) != self._written:
+                    return False
+            self._readmodel.put(given, pending.reconciled)
+            return True
+
+        try:
+            if not await abandonable(put, "history") and opened == self._opened:
+                self._be_lost(
+                    "the folder is another one than before: what is not in its history is read from the log"
+                )
+                return False
+        except (sqlite3.Error, UnicodeDecodeError) as refused:
+            error = refused
+        return opened == self._opened and self._end(pending, given, error)
+
+    def _begin(self) -> tuple[PendingHistory, HistoryBatch] | None:
+        """Takes what waits; None: nothing does, or the read model is damaged."""
         self._unwritten.clear()
         if self._lost.is_set():
-            return False
+            return None
         if met := self._readmodel.met_damage:
             self._lose(met)
+            return None
+        pending, self._pending = self._pending, PendingHistory()
+        # Once too much has waited this says, without a word of its own, whether the disk takes anything again.
+        seq = self._written if self._overflowed else self._handled
+        if seq <= self._written and not pending.size and not self._overflowed:
+            return None
+        notes = [(0, note) for note, _ in pending.own]
+        notes += [pair for pair in pending.notes if pair[0] > self._written]
+        told = [one for one in pending.told if one[0] > self._written]
+        return pending, batch(
+            max(seq, self._written), notes, pending.incidents.values(), pending.runs.values(), told
+        )
+
+    def _end(self, pending: PendingHistory, given: HistoryBatch, error: Exception | None) -> bool:
+        if error is not None:
+            if self._overflowed:
+                self._pending.own[:0] = pending.own
+            else:
+                self._pending = pending.followed_by(self._pending)
+            if is_damage(error):
+                self._lose(error)
+            elif not self.refused:
+                _log.error("the read model cannot be written: %s", error)
+                self.refused = str(error)
             return False
-        pending = self._pending
-        if self._handled > self._written:
-            notes = [pair for pair in pending.notes if pair[0] > self._written]
-            try:
-                told = [one for one in pending.told if one[0] > self._written]
-                self._readmodel.write(
-                    self._handled, notes, pending.incidents.values(), pending.runs.values(), told
-                )
-            except (sqlite3.Error, UnicodeDecodeError) as error:
-                if is_damage(error):
-                    self._lose(error)
-                else:
-                    self._refuse(error)
-                return False
-            self._taken()
-            self._written = self._handled
-            for seq, note in notes:
+        if self.refused:
+            _log.info("the read model is written again")
+            self.refused = ""
+        self._written = given.seq or 0
+        for note, told in pending.own:
+            if not told:
+                self._feed.publish(note, 0)
+        for seq, note in given.notes:
+            if seq:
                 self._feed.publish(note, seq)
                 if note.incident:
                     for listener in self._listeners:
                         listener(note.incident)
-        self._pending = _Pending()
+        if self._overflowed:
+            self._be_lost("too much waited for the disk: what is not in the history is read from the log")
         self._progress.set()
         return True
 
-    def _refuse(self, error: Exception) -> None:
-        """The disk takes nothing: said once, and paged when it lasts."""
-        now_s = time.monotonic()
-        if self._refused_s is None:
-            self._refused_s = now_s
-            _log.error("the read model cannot be written: %s", error)
-        if now_s - self._refused_s >= TELL_AFTER_S:
-            self._tell(
-                f"the history cannot be written ({error}): healing goes on, what people are shown is as it was before, and no "
-                "snapshot of the state is kept",
-            )
-
-    def _taken(self) -> None:
-        if self._refused_s is not None:
-            self._refused_s = None
-            _log.info("the read model is written again")
-        self._tell("")
-
     def reconcile(self, state: State, why: str) -> None:
-        """Closes the incidents and runs in the read model that the engine no longer has."""
-        try:
-            self._readmodel.reconcile(
-                list(state.incidents.values()), list(state.runs.values()), why, state.now
-            )
-        except (sqlite3.DatabaseError, *OWN) as error:
-            if not is_damage(error):
-                raise
-            self._lose(error)
+        """Closes, with the next write, the incidents and runs in the read model that the engine does not have now."""
+        shown = batch(None, (), state.incidents.values(), state.runs.values())
+        self._pending.reconciled = Reconciled(shown=shown, why=why, now=state.now)
+        self._unwritten.set()
 
     async def until_lost(self) -> None:
-        """Waits until the read model has turned out to be damaged, and raises HistoryLost."""
+        """Waits until the read model has turned out to be damaged, or too much waited for it, and raises HistoryLost."""
         await self._lost.wait()
-        raise HistoryLost("the read model was damaged: the log is read again")
+        raise HistoryLost(self._lost_why)
 
     def _lose(self, error: Exception | str) -> None:
         self._readmodel.set_aside(error)
         self._feed.end()
+        self._be_lost("the read model was damaged: the log is read again")
+
+    def _be_lost(self, why: str) -> None:
+        self._lost_why = why
         self._lost.set()
 
     async def reached(self, seq: int, timeout_s: float) -> bool:
@@ -227,15 +349,3 @@ class HistoryWriter:
             except TimeoutError:
                 return False
         return True
-
-
-class _Pending:
-    """What is not yet in the read model: each incident and run once, in its newest form."""
-
-    __slots__ = ("incidents", "notes", "runs", "told")
-
-    def __init__(self) -> None:
-        self.notes: list[tuple[int, Note]] = []
-        self.incidents: dict[str, Incident] = {}
-        self.runs: dict[str, Run] = {}
-        self.told: list[tuple[int, float, Event]] = []

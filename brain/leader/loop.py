@@ -98,6 +98,7 @@ class LiveLoop:
                 self._handle(records)
             finally:
                 await self._executor.finish()  # which also lets the other tasks run, however long the backlog
+            await self._history.room()
 
     def _handle(self, records: Sequence[Record]) -> None:
         """Handles one batch, in order. Raises what the engine raises; the inputs before that one are handled."""

@@ -97,6 +97,11 @@ class Replica:
         """Waits until the read model has turned out to be damaged, and raises HistoryLost: `attach` makes it again."""
         await self._history.until_lost()
 
+    async def until_restorable(self, info: LogInfo) -> None:
+        """Waits for the disk where `attach` will read from it."""
+        if info.identity != self._identity:
+            await self._history.idle()
+
     def needs_copy(self, info: LogInfo) -> bool:
         """Whether `attach` could use the copy of the state in NATS: this log no longer reaches back to its beginning, or to what
         this brain has read of it.
@@ -193,7 +198,6 @@ class Replica:
         """Marks the replica as caught up: the newest input on the log has been handled."""
         if self._caught_up.is_set():
             return
-        self._history.flush()
         self._caught_up.set()
         if self._read_again:
             self._history.reconcile(self.state, "not known any more, as the log was read again")
@@ -204,8 +208,7 @@ class Replica:
         self._saved_seq, self._calm = seq, seq == self._seq
 
     def close(self) -> None:
-        """Writes the history and frees the engine and the quarantine."""
-        self._history.flush()
+        """Frees the engine and the quarantine. What is not in the history by then is read from the log again."""
         self._engine.close()
         if self._quarantine is not None:
             self._quarantine.close()

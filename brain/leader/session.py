@@ -68,6 +68,7 @@ class Session:
         await server_check.check(client)
         info = await log.ensure(client, config.cell, config.log, config.nats.replicas)
         copy = await state_copy.read(client, config.cell) if self._replica.needs_copy(info) else b""
+        await self._replica.until_restorable(info)
         self._replica.attach(info, copy)
         reader = log.Reader(client, config.cell, self._replica.seq)
         self._liveness.restart()

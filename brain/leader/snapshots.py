@@ -5,6 +5,7 @@ import time
 
 from agent.contract.errors import Unreachable
 from agent.shared.nats_connection import LOST
+from agent.shared.tasks import abandonable
 from brain.adapters import state_copy
 from brain.adapters.snapshot import Snapshots, dump, packed
 from brain.config import SnapshotConfig
@@ -17,6 +18,7 @@ from brain.leader.replica import Replica
 CHECK_S = 1.0
 CALM_S = 3600.0  # between snapshots while nothing happens
 COPY_S = 600.0  # between copies in NATS: less than the log reaches back
+WRITE_S = 10.0  # so long the disk may take for a snapshot; one that it takes later counts all the same
 
 
 class SnapshotKeeper:
@@ -46,6 +48,7 @@ class SnapshotKeeper:
         self._history = history
         self._leadership = leadership
         self._notes = notes
+        self._under_way: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
         """Writes snapshots, until cancelled."""
@@ -64,16 +67,35 @@ class SnapshotKeeper:
         """Writes one, if anything has happened since the last. A full disk is noted and does not stop the brain."""
         replica = self._replica
         # After a broken invariant the state may be wrong; and a snapshot must never be ahead of the read model.
-        if not replica.unsaved or self._leadership.stopped or not self._history.flush():
+        if not replica.unsaved or self._leadership.stopped or self._hangs():
             return
         body, seq, identity = dump(replica.state), replica.seq, replica.identity
+        if not await self._history.written_up_to(seq, WRITE_S):
+            return
+        self._under_way = asyncio.create_task(
+            abandonable(lambda: self._snapshots.write(body, seq, identity), "snapshot")
+        )
         try:
-            await asyncio.to_thread(self._snapshots.write, body, seq, identity)
+            async with asyncio.timeout(WRITE_S):
+                await asyncio.shield(self._under_way)
+        except TimeoutError:
+            self._notes.write(
+                "brain.snapshot_failed", f"the disk has not taken the snapshot in {WRITE_S:.0f} s"
+            )
         except OSError as error:
             self._notes.write("brain.snapshot_failed", f"the snapshot was not written: {error}")
         else:
-            replica.saved(seq)
+            if replica.identity == identity:
+                replica.saved(seq)
             await self._offer(packed(body, seq, identity))
+
+    def _hangs(self) -> bool:
+        """Whether the disk has not taken the last one yet: two at once would write to one file."""
+        if self._under_way is None or not self._under_way.done():
+            return self._under_way is not None
+        # What it said late was told when it was late.
+        self._under_way.exception()
+        return False
 
     async def _offer(self, snapshot: bytes) -> None:
         """Replaces the copy in NATS now and then, while this brain leads. A copy that is not taken is noted once in that time."""

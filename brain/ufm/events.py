@@ -6,16 +6,19 @@ input's id is made from UFM's own, so an event that is published twice counts on
 """
 
 import asyncio
-import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from agent.contract.errors import ActionError, ConfigError
 from agent.shared import files
+from agent.shared.latest_write import LatestWrite
 from brain.core.inputs import Reported
 from brain.ufm.client import Ufm, ufms
 from brain.ufm.meanings import Meaning, UfmEvent, fact, meaning, read
@@ -64,7 +67,7 @@ class UfmListener:
         self._put = put
         self._note = note
         self._leads = leads
-        self._store = store
+        self._kept = LatestWrite(partial(files.write, store))
         self._clock = clock
         self._last: int | None = _stored(store)
         self._ends: dict[str, _End] = {}  # UFM's port name -> end of a node's cable
@@ -187,8 +190,7 @@ class UfmListener:
             return
         self._last = last
         # If the disk is full, the log shows after a restart which event was the last.
-        with contextlib.suppress(OSError):
-            files.write_json(self._store, {"last": last})
+        self._kept.put(orjson.dumps({"last": last}))
 
 
 def listeners(

@@ -1,6 +1,7 @@
 """The spool keeps what the broker does not have yet: in order, once, within bounds."""
 
 import os
+import random
 import signal
 import sqlite3
 import subprocess
@@ -202,6 +203,51 @@ def test_a_broken_file_is_moved_away(tmp_path: Path, content: bytes) -> None:
     assert (tmp_path / "spool.db.broken").read_bytes() == content
     assert numbers(open_spool(path, Clock())) == [1]
     assert spool.take_problems() == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_the_disk_changes_the_others_are_told(tmp_path: Path, seed: int) -> None:
+    """Bits flip anywhere in the file: the agent starts, goes on, and says what it could not send."""
+    chance = random.Random(seed)
+    whole = open_spool(tmp_path / "whole.db", Clock())
+    for number in range(100):
+        whole.put(fact(number), 1000.0)
+    whole.save_position("boot-1", 7)
+    whole.close()
+    content = (tmp_path / "whole.db").read_bytes()
+    for number in range(12):
+        damaged = bytearray(content)
+        for _ in range(chance.choice((1, 8, 64))):
+            damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+        path = tmp_path / f"{number}.db"
+        path.write_bytes(damaged)
+        spool = open_spool(path, Clock())
+        assert spool.position in (None, ("boot-1", 7)) or spool.position[0] != ""
+        sent = [spool.message(row) for row in spool.pending(0, 1000)]
+        assert len(sent) + spool.dropped == 100 or spool.take_problems()
+        spool.put(fact(999), 1000.0)
+        assert spool.message(spool.pending(0, 1000)[-1])
+        spool.acknowledged(50)
+        spool.report_dropped()
+        spool.close()
+
+
+def test_one_damaged_event_stands_in_nobodys_way(tmp_path: Path) -> None:
+    """It is dropped, counted and told; before, it shut the node's mouth for ever."""
+    path = tmp_path / "spool.db"
+    spool = open_spool(path, Clock())
+    for number in (1, 2, 3):
+        spool.put(fact(number), 1000.0)
+    spool.close()
+    with sqlite3.connect(path) as other:
+        other.execute('UPDATE events SET body = CAST(\'{"kind": "x\' AS BLOB) WHERE seq = 2')
+    other.close()
+    spool = open_spool(path, Clock())
+    assert numbers(spool) == [1, 3]
+    assert (spool.spooled, spool.dropped) == (2, 1)
+    assert "1 event damaged and dropped" in spool.take_problems()[0]
+    spool.report_dropped()
+    assert [row.kind for row in spool.pending(0, 9)][-1] == "agent.dropped"
 
 
 def test_a_file_that_breaks_while_it_is_used(tmp_path: Path) -> None:

@@ -177,7 +177,8 @@ def test_who_did_it_alone_or_with_a_second(tmp_path: Path) -> None:
         said = OperatorCommand(id=f"e{seq}", who=who, verb="ack", args={})
         history.collect(seq, [made], said if who else None)
     assert history.flush()
-    BrainNotes("b", LogClock(), model, Feed()).write("access.login", "ben logged in", "ben")
+    BrainNotes("b", LogClock(), history).write("access.login", "ben logged in", "ben")
+    assert history.flush()
     found = notes(model)["notes"]
     assert [one["who"] for one in found] == ["ben", "ben", "anna", "", "ann and ben", "ann"]
     assert found[1]["data"] == {"who": "ben", "more": 1}

@@ -56,17 +56,17 @@ class Stack:
         )
         return path
 
-    def start_standby(self) -> str:
+    def start_standby(self, key: Path | None = None) -> str:
         """A second brain of this Python on the same log, with the same signing key; the URL of its API once it has read
-        everything.
+        everything. `key`: where its signing key lies, if not in the folder of the other one.
         """
         port = free_port()
         text = (self.folder / "brain.toml").read_text()
         text = text.replace(f"port = {self.port}", f"port = {port}").replace(
             f"{self.folder}/brain", f"{self.folder}/standby"
         )
-        key = f'brain = "standby"\nsigning_key_file = "{self.folder}/brain/signing.key"\n'
-        (self.folder / "standby.toml").write_text(key + text)
+        names = f'brain = "standby"\nsigning_key_file = "{key or self.folder / "brain/signing.key"}"\n'
+        (self.folder / "standby.toml").write_text(names + text)
         self._urls["standby"] = f"http://127.0.0.1:{port}"
         self._spawn("standby", [str(BIN / "gpuward"), "run", "--config", str(self.folder / "standby.toml")])
         url = self.url_of("standby")

@@ -56,7 +56,7 @@ def told(whole: Stack) -> list[str]:
 
 def paged(whole: Stack) -> list[str]:
     """What people were told of it."""
-    return [page["what"] for page in whole.pages() if page["cause"] == "history_unwritten"]
+    return [page["what"] for page in whole.pages() if page["cause"] == "brain_disk"]
 
 
 def test_a_disk_that_is_full(whole: Stack) -> None:
@@ -68,7 +68,7 @@ def test_a_disk_that_is_full(whole: Stack) -> None:
     whole.wait_for(lambda: paged(whole) == ["open"], "people hear of it")
     status = whole.get("/api/v1/status")
     assert status["leads"]
-    assert [one["cause"] for one in status["troubles"]] == ["history_unwritten"]
+    assert [one["cause"] for one in status["troubles"]] == ["brain_disk"]
     log = (whole.folder / "brain.log").read_text()
     assert log.count("the read model cannot be written: database or disk is full") == 1, (
         "once, not each second"

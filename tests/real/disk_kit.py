@@ -1,11 +1,16 @@
 """A small disk of its own, and what fills it. As root."""
 
+import fcntl
+import os
+import shutil
+import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 DISK_MB = 96
+_SHUTDOWN, _AT_ONCE = 0x8004587D, 2  # EXT4_IOC_SHUTDOWN; nothing more goes to the disk
 
 
 @contextmanager
@@ -28,3 +33,46 @@ def fill(folder: Path) -> Path:
                 sink.write(b"\0" * 4096)
         except OSError:
             return ballast
+
+
+@contextmanager
+def looped_disk(folder: Path) -> Iterator[Path]:
+    """An ext4 of its own, in a file beside the folder."""
+    folder.mkdir()
+    image = folder.with_name(f"{folder.name}.ext4")
+    with image.open("wb") as sink:
+        sink.truncate(DISK_MB * 1024**2)
+    subprocess.run(["mkfs.ext4", "-q", str(image)], check=True)
+    subprocess.run(["mount", "-o", "loop", str(image), str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@contextmanager
+def frozen(folder: Path) -> Iterator[None]:
+    """No write to this file system returns meanwhile."""
+    subprocess.run(["fsfreeze", "--freeze", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["fsfreeze", "--unfreeze", str(folder)], check=True)
+
+
+def shut_down(folder: Path) -> None:
+    """From now on this ext4 answers with an I/O error to whatever is asked, as when its disk has been pulled out."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.ioctl(handle, _SHUTDOWN, struct.pack("I", _AT_ONCE))
+    finally:
+        os.close(handle)
+
+
+def replace_disk(folder: Path) -> None:
+    """Another disk with the same content is in its place, as its file system's check leaves it."""
+    image = folder.with_name(f"{folder.name}.ext4")
+    other = shutil.copy(image, image.with_name(f"{image.name}.other"))
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+    subprocess.run(["e2fsck", "-f", "-y", str(other)], check=False, capture_output=True)
+    subprocess.run(["mount", "-o", "loop", str(other), str(folder)], check=True)

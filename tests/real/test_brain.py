@@ -335,17 +335,17 @@ async def test_a_full_disk_costs_history_for_a_while_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Commands go out while the read model cannot be written; afterwards it has everything."""
-    write = ReadModel.write
+    put = ReadModel.put
     full = True
 
     def refuse(self: ReadModel, *args: Any) -> None:
         if full:
             raise sqlite3.OperationalError("database or disk is full")
-        write(self, *args)
+        put(self, *args)
 
     monkeypatch.setattr("brain.leader.history.RETRY_S", 0.05)
     async with lab(tmp_path, modes=AUTO, settings={"hold_off_s": 0}) as whole:
-        monkeypatch.setattr(ReadModel, "write", refuse)
+        monkeypatch.setattr(ReadModel, "put", refuse)
         node = await whole.node("n1")
         await node.event("link.state", "link/eth1", up=False, admin_up=True, carrier=False, operstate="down")
         await whole.until(lambda _: node.commands, "the command came")

@@ -1,6 +1,6 @@
 """A brain without a log, for tests of the console's door: what the door needs of a brain is its folder and its notes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,10 +34,9 @@ class FolderView:
         """Its log is read, and empty."""
         return SimpleNamespace(caught_up=self.caught_up, state=self.state, reached=self._reached)
 
-    @property
-    def readmodel(self) -> Any:
+    async def look_up(self, work: Callable[[Any], Any]) -> Any:
         """It has no notes."""
-        return SimpleNamespace(notes_caused_by=lambda _: [], incident=lambda _: None)
+        return work(SimpleNamespace(notes_caused_by=lambda _: [], incident=lambda _: None))
 
     def newest_beats(self) -> Mapping[str, Any]:
         """No node is heard."""

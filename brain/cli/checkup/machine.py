@@ -176,6 +176,12 @@ def _space(found: Installation, folder: Path) -> HealthLine:
         space = os.statvfs(folder)
     except OSError as error:
         return unchecked(name, f"{folder}: {error.strerror}")
+    if space.f_flag & os.ST_RDONLY:
+        return fail(
+            name,
+            f"{folder} can only be read",
+            "see `dmesg` for errors of its file system, mend it, and mount it for writing",
+        )
     free = space.f_bavail * space.f_frsize
     if free < LEAST_FREE_BYTES:
         return fail(

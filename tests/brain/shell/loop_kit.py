@@ -182,7 +182,8 @@ class Brain:
         self.background = background = Started()
         self.readmodel = ReadModel(folder / "history.sqlite")
         feed, clock = Feed(), clock or LogClock()
-        self.notes = BrainNotes(name, clock, self.readmodel, feed)
+        self.history = HistoryWriter(self.readmodel, feed)
+        self.notes = BrainNotes(name, clock, self.history)
         notifier = build({}, {}, folder)
         alerts = BrainAlerts(
             brain=name,
@@ -193,7 +194,6 @@ class Brain:
         )
         self.outbox = Appended()
         writer = LogWriter(CODEC, self.outbox, UnsentWords(folder / "unsent_words.json"))
-        self.history = HistoryWriter(self.readmodel, feed)
         snapshots = Snapshots(folder / "state.snapshot")
         self.replica = Replica(
             actions=ACTIONS,

@@ -14,6 +14,7 @@ from brain.adapters.readmodel import ReadModel
 from brain.console.feed import Feed
 from brain.leader import brain_alerts
 from brain.leader.brain_alerts import BrainAlerts
+from brain.leader.history import HistoryWriter
 from brain.leader.notes import BrainNotes
 from brain.notify.message import PageMessage
 from brain.notify.notifier import Notifier
@@ -53,6 +54,7 @@ class Site:
     alerts: BrainAlerts
     pager: Pager
     readmodel: ReadModel
+    history: HistoryWriter
 
     def causes(self) -> list[str]:
         """Of the pages that arrived."""
@@ -60,6 +62,7 @@ class Site:
 
     def notes(self) -> list[str]:
         """Their kinds."""
+        assert self.history.flush()
         return [note["kind"] for note in self.readmodel.newest_notes(100)]
 
 
@@ -69,13 +72,14 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setattr(brain_alerts, "FIRST_PAUSE_S", 0.01)
     readmodel, pager = ReadModel(tmp_path / "history.sqlite"), Pager()
     readmodel.begin("log-1")
-    notes = BrainNotes("b1", LogClock(), readmodel, Feed())
+    history = HistoryWriter(readmodel, Feed())
+    notes = BrainNotes("b1", LogClock(), history)
     async with Tasks() as background:
         notifier = Notifier({"pager": pager}, {"oncall": ["pager"]})
         alerts = BrainAlerts(
             brain="b1", notifier=notifier, notes=notes, background=background, file=tmp_path / "alerts.json"
         )
-        yield Site(alerts=alerts, pager=pager, readmodel=readmodel)
+        yield Site(alerts=alerts, pager=pager, readmodel=readmodel, history=history)
     readmodel.close()
 
 
@@ -158,7 +162,7 @@ async def test_what_an_earlier_run_has_paged_is_resolved(tmp_path: Path) -> None
     readmodel, pager = ReadModel(tmp_path / "history.sqlite"), Pager()
     readmodel.begin("log-1")
     notes, notifier = (
-        BrainNotes("b1", LogClock(), readmodel, Feed()),
+        BrainNotes("b1", LogClock(), HistoryWriter(readmodel, Feed())),
         Notifier({"pager": pager}, {"oncall": ["pager"]}),
     )
     for reason in ("the folder is missing", "rules/a.yaml:1: not YAML"):

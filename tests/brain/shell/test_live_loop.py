@@ -182,16 +182,16 @@ async def test_a_snapshot_is_never_ahead_of_the_history(
 ) -> None:
     """While the disk refuses the history there is no snapshot; a restart then reads the log from where both agree."""
     brain, log = start("b1"), lost_gpu("b2")
-    write = ReadModel.write
+    write = ReadModel.put
 
     def refuse(self: ReadModel, *args: Any) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(ReadModel, "write", refuse)
+    monkeypatch.setattr(ReadModel, "put", refuse)
     await brain.read(log)
     await brain.keeper.write()
     assert not (brain.folder / "state.snapshot").exists()
-    monkeypatch.setattr(ReadModel, "write", write)
+    monkeypatch.setattr(ReadModel, "put", write)
     await brain.keeper.write()
     assert (brain.folder / "state.snapshot").exists()
     assert not brain.replica.unsaved

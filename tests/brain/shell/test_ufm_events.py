@@ -103,6 +103,7 @@ async def test_a_restarted_brain_and_another_leader_continue_at_the_last_event(
     fake.event(2, "329", "Link is Down")
     await first.events.poll()
     fake.event(3, "328", "Link is Up")
+    assert await first.events._kept.settled()
     again = Listener(client, tmp_path / "one")
     assert await again.events.poll() == 1
     assert [one.id for one in again.got] == ["ufm:a:20260101000003:3"]

@@ -1,0 +1,93 @@
+"""Tries the brain's own disk: can a small file be written, brought to the disk, and read back from there?
+
+It blocks for as long as the disk does: call it in a thread that can be abandoned (brain/leader/disk_watch.py does).
+"""
+
+import contextlib
+import errno
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from agent.shared import files
+
+NAME = "disk.trial"
+_SIZE = 4096  # bytes
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class DiskState(StrEnum):
+    """How a disk is."""
+
+    WELL = "well"  # it takes what is written, and gives it back
+    READ_ONLY = "read_only"  # it is mounted so that it can only be read
+    FULL = "full"  # no space, no inode, or no quota is left
+    FAILING = "failing"  # it refuses for another reason, or gives back something else
+    HANGING = "hanging"  # a write does not return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskTrial:
+    """What one trial has found."""
+
+    state: DiskState
+    # In the system's words; empty: it is well
+    why: str = ""
+    # Can files on it be read?
+    readable: bool = True
+    # Bytes left; None: it does not say
+    free_bytes: int | None = None
+
+
+def try_disk(folder: Path) -> DiskTrial:
+    """Writes a file in this folder and reads it back. A folder in which no file can be replaced is left as it was."""
+    path, body = folder / NAME, os.urandom(_SIZE)
+    refused: OSError | None = None
+    try:
+        files.write(path, body, sync=True, mode=0o600)
+    except OSError as error:
+        refused = error
+        with contextlib.suppress(OSError):
+            path.with_name(path.name + ".part").unlink(missing_ok=True)
+    try:
+        found = _from_disk(path)
+    except FileNotFoundError:
+        found = None
+    except OSError as error:
+        return DiskTrial(state=DiskState.FAILING, why=_said(error), readable=False)
+    if refused is not None:
+        return DiskTrial(state=_of(refused), why=_said(refused), free_bytes=_free(folder))
+    if found != body:
+        return DiskTrial(
+            state=DiskState.FAILING, why="what was written is not what is read back", readable=False
+        )
+    return DiskTrial(state=DiskState.WELL, free_bytes=_free(folder))
+
+
+def _of(error: OSError) -> DiskState:
+    if error.errno == errno.EROFS:
+        return DiskState.READ_ONLY
+    return DiskState.FULL if error.errno in _FULL else DiskState.FAILING
+
+
+def _said(error: OSError) -> str:
+    return error.strerror or type(error).__name__
+
+
+def _from_disk(path: Path) -> bytes:
+    """Reads it past what the kernel still has of it in memory."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        return os.read(handle, 2 * _SIZE)
+    finally:
+        os.close(handle)
+
+
+def _free(folder: Path) -> int | None:
+    try:
+        space = os.statvfs(folder)
+    except OSError:
+        return None
+    return space.f_bavail * space.f_frsize
