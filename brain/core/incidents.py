@@ -350,7 +350,10 @@ def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
     by.explains += 1
     _affects(by, [*other.affected, other.node])
     wider.inherits(ctx, by, other)
-    transition(ctx, other, T.ABSORBED, f"{by.cause} at {by.scope} explains it (incident {by.id})")
+    if not wider.stood_before(ctx, by, other):
+        escalation.passed_on(ctx, by, other)
+    told = f"incident {by.id}" + (f", whose alert is {by.pages.key}" if by.pages.key else "")
+    transition(ctx, other, T.ABSORBED, f"{by.cause} at {by.scope} explains it ({told})")
 
 
 def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:
