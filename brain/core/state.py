@@ -495,6 +495,8 @@ class Incident:
     inhibits_on_node: list[str] = field(default_factory=list)
     # several parts of its node show it: it is the node's
     several: bool = False
+    # what its card had in other places, as a clause; empty: nothing is known
+    past: str = ""
     # "<rule>@<scope>" of matches that it explains -> what was known of their incident before
     known: dict[str, Known] = field(default_factory=dict)
     # id of the incident that explains this one
@@ -596,6 +598,16 @@ class Bout:
     at: float
     # for what
     cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardFault:
+    """A fault that a card had."""
+
+    at: float
+    cause: str
+    # where the card was: scope of a GPU
+    place: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -732,6 +744,10 @@ class State:
     remedied: dict[str, list[float]] = field(default_factory=dict)
     # node -> the days on which it needed a remedy, the oldest first; for 28 days; bounded
     bouts: dict[str, list[Bout]] = field(default_factory=dict)
+    # node -> "<slot>=<serial number>" of its cards, apart by blanks
+    cards: dict[str, str] = field(default_factory=dict)
+    # serial number of a card -> the faults that it had, wherever it was; for 28 days; bounded
+    card_faults: dict[str, list[CardFault]] = field(default_factory=dict)
     # runbook -> node -> what became of it lately; bounded
     aftermath: dict[str, dict[str, Aftermath]] = field(default_factory=dict)
     # node that nobody may speak for -> when it was revoked, by the clock of the brain's machine where that was said; bounded

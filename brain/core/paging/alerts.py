@@ -72,11 +72,17 @@ def news(incident: Incident, text: str) -> str:
 def so_far(incident: Incident, text: str) -> str:
     """The same while it is not decided yet: they hear it again."""
     was = incident.pages.was
-    if was is None:
+    if was is None or told_before(incident):
         return text
     more = incident.nodes - was.nodes
     grown = f" ({more} more node{'s' * (more > 1)})" if more > 0 else ""
     return f"it is {_named(incident.cause, incident.scope)}, which explains {_named(was.cause, was.scope)}{grown}: {text}"
+
+
+def told_before(incident: Incident) -> bool:
+    """Whether it is what people were told: another place had the alert for a while, and nobody heard of that."""
+    was = incident.pages.was
+    return was is not None and (was.cause, was.scope) == (incident.cause, incident.scope)
 
 
 def _named(cause: str, scope: str) -> str:

@@ -59,6 +59,9 @@ def _tell_whose(ctx: Context, incident: Incident, text: str) -> None:
     if pages.was is not None and incident.severity < pages.was.severity:
         raised(ctx, incident, pages.was.severity)
         return
+    if alerts.told_before(incident):
+        pages.was = None
+        return
     text = alerts.news(incident, text)
     for group in dict.fromkeys((*pages.notified, *_recipients(ctx, incident))):
         _notify(ctx, incident, "update", text, group)

@@ -208,6 +208,21 @@ def test_it_goes_from_place_to_place_and_is_forgotten_with_the_last() -> None:
     assert (it.state.alerts, it.timers) == ({}, {})
 
 
+def test_what_they_know_already_is_no_news() -> None:
+    """The leaf has a new incident, after the pod had explained its former one for a moment of which nobody heard."""
+    it = Pager()
+    it.opens("a")
+    pod = it.knows("pod", scope="pod/p", node="", nodes=40)
+    explains(it, pod, "a")
+    again = it.knows("b", scope="node/n-a", node="n-a")
+    explains(it, again, "pod")
+    it.handles(lambda ctx: escalation.open_page(ctx, again, "it is lost"))
+    assert it.told() == ["0 open oncall a"]
+    assert (again.pages.was, again.pages.key) == (None, "a")
+    it.ends("b")
+    assert it.words()[-1] == "it is back"
+
+
 def test_what_ends_before_it_is_told_says_what_it_was() -> None:
     """The ports are back within the leaf's hold-off: whoever was called for the node reads what it was."""
     it = Pager()
