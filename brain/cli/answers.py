@@ -302,6 +302,8 @@ class IncidentPagesJson(TypedDict):
     acked_by: str
     resolved: bool
     undelivered: list[str]
+    alert: str
+    passed_to: str
 
 
 class HitJobJson(TypedDict):

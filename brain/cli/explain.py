@@ -156,6 +156,11 @@ def _head(incident: IncidentJson, width: int) -> Iterator[str]:
         yield from _row("until", f"{clock(incident['closed_at'])}: {incident['closed_why']}", width)
     if incident["explained_by"]:
         yield from _row("explained by", incident["explained_by"], width)
+    pages = incident["pages"]
+    if passed_to := pages.get("passed_to"):
+        yield from _row("alert", f"goes on as that of {passed_to}: gpuward explain {passed_to}", width)
+    elif (alert := pages.get("alert", incident["id"])) != incident["id"]:
+        yield from _row("alert", f"{alert}, which began with that incident", width)
     if incident["waits"]:
         yield from _row("waits", incident["waits"], width)
     if incident["explains"]:

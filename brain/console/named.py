@@ -37,7 +37,8 @@ def find(history: History, state: State, id_: str) -> FoundShape | None:
     if (incident := history.incident(id_) or history.incident(id_.partition(".")[0])) is not None:
         part = id_.removeprefix(incident["id"])
         kind = next((kind for kind, form in PARTS.items() if re.fullmatch(form, part)), "incident")
-        return _found(kind, id_ if kind in PARTS else incident["id"], [], [incident["id"]])
+        of = _alert_with(history, incident, id_) if kind == "page" else incident["id"]
+        return _found(kind, id_ if kind in PARTS else incident["id"], [], [of])
     return _input(history, id_)
 
 
@@ -46,6 +47,16 @@ def about(found: FoundShape, notes: Iterable[Json]) -> list[Json]:
     if found.kind == "run":
         return [note for note in notes if note["run"] == found.id]
     return [note for note in notes if found.id in (note["data"].get("page"), note["data"].get("step"))]
+
+
+def _alert_with(history: History, incident: Json, page: str) -> str:
+    """The incident that this page is of: that with which its alert began, or one that had it later."""
+    while not any(note["data"].get("page") == page for note in history.notes_of(incident["id"])):
+        heir = history.incident(incident["pages"].get("passed_to", "") or "-")
+        if heir is None:
+            break
+        incident = heir
+    return str(incident["id"])
 
 
 def _input(history: History, id_: str) -> FoundShape | None:

@@ -60,6 +60,8 @@ def incident(raw: Mapping[str, Any]) -> IncidentShape:
             acked_by=pages["acked_by"],
             resolved=pages["resolved"],
             undelivered=list(pages["waiting"]),
+            alert=pages.get("key", "") or raw["id"],
+            passed_to=pages.get("passed_to", ""),
         ),
     )
 

@@ -8,6 +8,7 @@ from brain.console_config import Role
 from brain.core.operators import scopes
 from brain.core.pack.spec import Mode, Scalar
 from brain.core.pack.topology import CELL
+from brain.core.paging import alerts
 from brain.core.state import Incident, State
 
 
@@ -57,7 +58,7 @@ def _of_id(id_: str, state: State) -> Touched:
     run = state.runs.get(id_)
     if run is not None:
         return Touched(scopes=(run.scope,), runbooks=(run.runbook.name,))
-    incident = state.incidents.get(id_.partition(".r")[0])
+    incident = alerts.holder(state, id_.partition(".r")[0])
     if incident is None:
         return WHOLE_CELL
     return Touched(scopes=(incident.scope,), runbooks=_runbooks([incident], state))

@@ -6,7 +6,7 @@ from typing import Literal
 
 from agent.contract.actions.spec import Disrupts, Repeat
 from brain.core.pack.spec import Priority, Scalar
-from brain.core.state import Evidence, GroupedAlert, Incident, IncidentState, Run
+from brain.core.state import AlertFace, Evidence, GroupedAlert, Incident, IncidentState, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class AskJobs:
 class PageSubject:
     """What a page is about: an incident, an alert group, or a problem of the brain itself."""
 
-    # of the incident, the group or the problem; all pages with this id are one alert
+    # of the incident, the group or the problem
     id: str
     severity: Priority
     cause: str
@@ -107,8 +107,12 @@ class PageSubject:
     evidence: tuple[Evidence, ...] = ()
     # empty: not acknowledged
     acked_by: str = ""
+    # all pages with this key are one alert; empty: its id
+    key: str = ""
     # severities under which it was paged before it was raised
     severities_before: tuple[Priority, ...] = ()
+    # what its alert was before it was this incident's
+    before: tuple[AlertFace, ...] = ()
     # places narrower than its scope in which all nodes stand that show it
     common: tuple[str, ...] = ()
     # holds and maintenance windows that keep gpuward from acting on it, as sentences

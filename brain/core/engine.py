@@ -13,7 +13,7 @@ from agent.contract.messages import Event
 from brain.core import consequences, hit, incidents, left_drained, recurrence, reloading
 from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.faults import drift, late, reports, suspects, symptoms
+from brain.core.faults import cards, drift, late, reports, suspects, symptoms
 from brain.core.healing import jobs, observing, patience, run_states, steps
 from brain.core.index import Index
 from brain.core.inputs import (
@@ -200,6 +200,7 @@ class Engine:
             left_drained.heard_again(ctx, node)
 
     def _feed(self, ctx: Context, event: Event) -> None:
+        cards.feed(ctx, event)
         ctx.changed.extend(symptoms.feed(ctx, event))
         ctx.changed.extend(drift.feed(ctx, event))
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from brain.core import explaining, ids, known, recurrence, several
 from brain.core.context import Context
-from brain.core.faults import releases, situations, spread, sprees, wider
+from brain.core.faults import cards, releases, situations, spread, sprees, wider
 from brain.core.healing import drains, runs
 from brain.core.pack.spec import Paging, Rule
 from brain.core.pack.topology import JOB, node_of, type_of
@@ -229,6 +229,9 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
     )
     if rule.page_once and (value := situations.situation(ctx, scope).get(rule.page_once)) is not None:
         incident.page_once = ids.key(rule.name, str(value))
+    if past := cards.opened(ctx, incident):
+        incident.past = past
+        incident.because = several.because(incident, rule)
     ctx.state.incidents[incident.id] = incident
     ctx.state.dismissed.pop(ids.key(rule.name, scope), None)
     ctx.index.add_incident(incident)
@@ -240,7 +243,7 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
     )
     ctx.note(
         "incident.opened",
-        f"{cause} at {scope}: {rule.because}",
+        f"{cause} at {scope}: {incident.because}",
         incident=incident.id,
         scope=scope,
         data={
@@ -350,7 +353,10 @@ def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
     by.explains += 1
     _affects(by, [*other.affected, other.node])
     wider.inherits(ctx, by, other)
-    transition(ctx, other, T.ABSORBED, f"{by.cause} at {by.scope} explains it (incident {by.id})")
+    if not wider.stood_before(ctx, by, other):
+        escalation.passed_on(ctx, by, other)
+    told = f"incident {by.id}" + (f", whose alert is {by.pages.key}" if by.pages.key else "")
+    transition(ctx, other, T.ABSORBED, f"{by.cause} at {by.scope} explains it ({told})")
 
 
 def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:

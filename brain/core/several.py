@@ -73,7 +73,8 @@ def widen(ctx: Context, incident: Incident, scope: str) -> None:
 
 def because(incident: Incident, rule: Rule) -> str:
     """Why the incident is what the rule says."""
-    return f"{rule.because}; {_WHY}" if incident.several else rule.because
+    why = f"{rule.because}; {_WHY}" if incident.several else rule.because
+    return f"{why}; {incident.past}" if incident.past else why
 
 
 def _for_all(ctx: Context, name: str) -> bool:

@@ -262,6 +262,19 @@ class Run:
     ended_at: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertFace:
+    """What an alert was said to be."""
+
+    cause: str
+    scope: str
+    # empty for a scope wider than a node
+    node: str
+    # how many nodes showed it
+    nodes: int
+    severity: Priority
+
+
 @dataclass(slots=True, kw_only=True)
 class PageState:
     """The pages of one incident or alert group."""
@@ -285,6 +298,14 @@ class PageState:
     severities: list[Priority] = field(default_factory=list)
     # page id -> page that is not delivered yet
     waiting: dict[str, "PendingPage"] = field(default_factory=dict)
+    # by which channels know the alert: the id of the incident with which it began; empty: of this one
+    key: str = ""
+    # id of the incident whose alert it is by now; empty: it is this one's
+    passed_to: str = ""
+    # what people were last told that it is, before the alert passed to this incident; None: they know
+    was: AlertFace | None = None
+    # what it was before it passed to this incident, under each severity; the newest last; bounded
+    faces: list[AlertFace] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -474,6 +495,8 @@ class Incident:
     inhibits_on_node: list[str] = field(default_factory=list)
     # several parts of its node show it: it is the node's
     several: bool = False
+    # what its card had in other places, as a clause; empty: nothing is known
+    past: str = ""
     # "<rule>@<scope>" of matches that it explains -> what was known of their incident before
     known: dict[str, Known] = field(default_factory=dict)
     # id of the incident that explains this one
@@ -575,6 +598,16 @@ class Bout:
     at: float
     # for what
     cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardFault:
+    """A fault that a card had."""
+
+    at: float
+    cause: str
+    # where the card was: scope of a GPU
+    place: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -693,6 +726,8 @@ class State:
     tries: dict[str, list[float]] = field(default_factory=dict)
     # by id; kept until all that they list is over
     alert_groups: dict[str, AlertGroup] = field(default_factory=dict)
+    # key of an alert -> id of the incident whose alert it is, where that is not the one with which it began
+    alerts: dict[str, str] = field(default_factory=dict)
     # channel groups that were alerted lately, by name
     groups: dict[str, ChannelGroup] = field(default_factory=dict)
     # name -> when it is due
@@ -709,6 +744,10 @@ class State:
     remedied: dict[str, list[float]] = field(default_factory=dict)
     # node -> the days on which it needed a remedy, the oldest first; for 28 days; bounded
     bouts: dict[str, list[Bout]] = field(default_factory=dict)
+    # node -> "<slot>=<serial number>" of its cards, apart by blanks
+    cards: dict[str, str] = field(default_factory=dict)
+    # serial number of a card -> the faults that it had, wherever it was; for 28 days; bounded
+    card_faults: dict[str, list[CardFault]] = field(default_factory=dict)
     # runbook -> node -> what became of it lately; bounded
     aftermath: dict[str, dict[str, Aftermath]] = field(default_factory=dict)
     # node that nobody may speak for -> when it was revoked, by the clock of the brain's machine where that was said; bounded
@@ -767,5 +806,5 @@ class State:
         """Whether no trace of a fault is left. Operators' holds and modes, schedules and known nodes are no faults."""
         timers = [name for name in self.timers if not name.startswith(KEPT_TIMERS)]
         faults = self.symptoms or self.set_aside or self.matched or self.incidents or self.runs or self.drains
-        remembered = self.tries or self.dismissed or self.alert_groups or self.groups
+        remembered = self.tries or self.dismissed or self.alert_groups or self.groups or self.alerts
         return not (faults or remembered or timers)

@@ -9,7 +9,7 @@ was resolved before it fired: what came and went while it could not be reached f
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -114,7 +114,7 @@ class Alertmanager:
 
 
 def alerts(message: PageMessage, want: AlertmanagerOptions, now: datetime) -> list[dict[str, Any]]:
-    """Returns the alert of a page and, after its severity was raised, the end of the alert with the former severity."""
+    """Returns the alert of a page, and the ends of those with the labels that it had before."""
     held = now + timedelta(seconds=want.hold_s)
     if message.untold:
         return [_alert(message, want, Priority.P3, held)]
@@ -122,6 +122,9 @@ def alerts(message: PageMessage, want: AlertmanagerOptions, now: datetime) -> li
     for severity in dict.fromkeys(message.severities):
         if severity != message.severity:
             found.append(_alert(message, want, severity, now))
+    for face in message.before:
+        former = replace(message, cause=face.cause, node=face.node)
+        found.append(_alert(former, want, face.severity, now))
     return found
 
 

@@ -69,7 +69,8 @@ def compose(
         subject = counted(len(about.listed), "incident") + (f" on {about.scope}" if about.node else "")
     message = PageMessage(
         id=page.id,
-        dedup_key=about.id,
+        dedup_key=about.key or about.id,
+        about=about.id,
         what=page.what,
         group=page.to,
         title=f"[{about.severity}] {_label(page, runs)}{subject}",
@@ -92,6 +93,7 @@ def compose(
         links=knowledge.links if knowledge else (),
         acked_by=about.acked_by,
         severities=about.severities_before,
+        before=about.before,
         common=about.common,
         stops=about.stops,
         hit=clip(_one_line(about.hit), MAX_LINE),

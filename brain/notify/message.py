@@ -7,13 +7,14 @@ what is proposed, and the commands to type. Where a channel has little room, the
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 from agent.contract.inert import inert, inert_data
 from agent.contract.messages import clip
 from brain.chat_words import Button
 from brain.core import ids
+from brain.core.state import AlertFace
 
 Language = Literal["both", "en", "zh"]
 LABELS = {
@@ -66,16 +67,18 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageMessage:
-    """One page. `dedup_key` is the same for all pages of one subject, so that a receiver shows one alert."""
+    """One page. `dedup_key` is the same for all pages of one alert, so that a receiver shows one."""
 
     id: str
     dedup_key: str
+    # id of the incident, alert group or problem that it is about now
+    about: str
     # open | repeat | update | ack | resolve
     what: str
     # the channel group it is sent to
     group: str
     title: str
-    # the title without the kind of page: the same for all pages of an alert
+    # the title without the kind of page: the same for all pages of an alert, until another incident explains its own
     subject: str
     # P0 .. P3
     severity: str
@@ -102,6 +105,8 @@ class PageMessage:
     acked_by: str = ""
     # those of earlier pages, before it was raised
     severities: tuple[str, ...] = ()
+    # what the alert was before it passed to the incident that it is about now
+    before: tuple[AlertFace, ...] = ()
     # of an alert group: one line for each incident
     incidents: tuple[str, ...] = field(default=())
     # it is over, and this is the first that anybody hears of it: the page says all of it
@@ -120,17 +125,19 @@ class PageMessage:
     def in_console(self, url: str) -> str:
         """Where the console at `url` shows what it is about: an incident's page, or, for a group of them, the first page."""
         shown = url.rstrip("/")
-        return (
-            f"{shown}/incidents/{self.dedup_key}" if self.dedup_key.startswith(f"{ids.INCIDENT}-") else shown
-        )
+        return f"{shown}/incidents/{self.about}" if self.about.startswith(f"{ids.INCIDENT}-") else shown
 
     def inert(self) -> "PageMessage":
         """The same page, in which no text acts on what shows it or begins a line of its own."""
         parts = {one.name: getattr(self, one.name) for one in fields(self)}
         commands = tuple(ShellCommand(line=inert(one.line), does=inert(one.does)) for one in self.commands)
+        before = tuple(
+            replace(one, cause=inert(one.cause), scope=inert(one.scope), node=inert(one.node))
+            for one in self.before
+        )
         return PageMessage(
-            **inert_data(parts | {"commands": (), "buttons": ()})
-            | {"commands": commands, "buttons": self.buttons}
+            **inert_data(parts | {"commands": (), "buttons": (), "before": ()})
+            | {"commands": commands, "buttons": self.buttons, "before": before}
         )
 
     @property

@@ -129,7 +129,7 @@ class Notifier:
         return self._groups.get(ONCALL, []), [f"there is no group {group!r}, {ONCALL} is told"]
 
     def _with_trace(self, message: PageMessage) -> PageMessage:
-        return replace(message, trace_id=trace_id(message.dedup_key)) if self._traced else message
+        return replace(message, trace_id=trace_id(message.about)) if self._traced else message
 
     def _open_at(self, channel: str, state: Callable[[], State]) -> list[PageMessage]:
         """The alerts that are open now and were sent by this channel."""

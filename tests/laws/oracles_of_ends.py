@@ -1,5 +1,7 @@
 """Oracles of what comes of it: the way back, pages, waiting, one node among others, restarts (laws 3, 7, 8, 10, 14, 15)."""
 
+from collections import Counter
+
 from brain.core.effects import Note, Perform, SendPage
 from brain.core.inputs import Delivery, EventSeen, Leader, OperatorCommand
 from brain.core.state import Incident, Run
@@ -52,13 +54,16 @@ def _wants(cell: Cell, owner: str) -> bool:
 
 
 class PagesArrive:
-    """Law 10: a page is never lost."""
+    """Law 10: a page is never lost; nor is an alert: as long as it is not resolved, one open incident has it."""
 
     law = 10
     looks_at: tuple[type, ...] = (Delivery, SendPage)
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, str], str] = {}  # (incident or group, channel group) -> newest page
+        self._last: dict[tuple[str, str], str] = {}  # (alert, channel group) -> newest page
+        self._open: dict[
+            tuple[str, str], bool
+        ] = {}  # (alert of one incident, channel group) -> is it open there?
         self._taken: set[str] = set()
         self._sent: dict[str, float] = {}  # page -> when
 
@@ -68,7 +73,10 @@ class PagesArrive:
             self._taken.add(given.page)
         for page in moment.pages:
             self._sent.setdefault(page.id, moment.now)
-            self._last[page.id.rpartition(".p")[0], page.to] = page.id
+            alert = page.id.rpartition(".p")[0], page.to
+            self._last[alert] = page.id
+            if not page.subject.listed:
+                self._open[alert] = page.what != "resolve"
         return iter(())
 
     def end(self, story: Story) -> Found:
@@ -77,6 +85,11 @@ class PagesArrive:
                 page not in self._taken and self._sent[page] < story.cell.now - 600
             ):  # the story has just ended
                 yield f"{page} about {about} never reached {to}"
+        known = story.cell.incidents.values()
+        have = Counter(one.pages.key or one.id for one in known if one.state not in ("closed", "explained"))
+        for (alert, to), is_open in self._open.items():
+            if is_open and have[alert] != 1:
+                yield f"the alert {alert} is open at {to}, and {have[alert]} open incidents have it"
 
 
 class EverythingEnds:

@@ -16,7 +16,7 @@ from brain.core.healing import drains, gates, plans, senders, steps
 from brain.core.healing.verdicts import Case, Decision, Verdict
 from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Rung
-from brain.core.paging import queue
+from brain.core.paging import alerts, queue
 from brain.core.state import Incident, Run
 from tests.laws import oracles, world
 from tests.laws.play import Tally, play
@@ -40,6 +40,15 @@ def pages_sent_once(patch: Patch) -> None:
     """A page that no channel took is not sent again."""
     patch.setattr(queue, "_retry", lambda *_: [])
     patch.setattr(queue, "redeliver", lambda *_: None)
+
+
+def alerts_lost(patch: Patch) -> None:
+    """What explains an incident does not take its alert over."""
+
+    def pass_on(_ctx: Context, _by: Incident, other: Incident) -> None:
+        other.pages.resolved = True
+
+    patch.setattr(alerts, "pass_on", pass_on)
 
 
 def timers_lost(patch: Patch) -> None:
@@ -139,6 +148,7 @@ DEFECTS: tuple[tuple[int, Callable[[Patch], None], int], ...] = (
     (7, way_back_blocked, 96),
     (8, others_forgotten, 23),
     (10, pages_sent_once, 8),
+    (10, alerts_lost, 1),
     (13, functools.partial(without, "stale"), 12),
     (14, runs_asleep, 14),
     (15, any_node_believed, 1),

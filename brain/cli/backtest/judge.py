@@ -131,7 +131,7 @@ class Judge:
         self._timeline.notes.clear()
         for page in self._timeline.pages:
             paged = self._paged.setdefault(
-                (page.subject.id, page.to), _Paged(at=self._timeline.now, newest=page)
+                (page.subject.key or page.subject.id, page.to), _Paged(at=self._timeline.now, newest=page)
             )
             paged.newest = page
             paged.sent[page.what] += 1

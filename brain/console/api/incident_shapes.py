@@ -34,6 +34,10 @@ class IncidentPagesShape(Shape):
     acked_by: str = Field(description="Empty: nobody has.")
     resolved: bool
     undelivered: list[str] = Field(description="The ids of pages that no channel has taken yet.")
+    alert: str = Field(
+        description="By which channels know its alert: its id, or that of an incident that it explains."
+    )
+    passed_to: str = Field(description="The incident whose alert it is by now; empty: it is this one's.")
 
 
 class IncidentShape(Shape):

@@ -82,7 +82,7 @@ def _people_know(ctx: Context, of: str) -> bool:
     """Whether people were called for another place of the family, whose cause is not over."""
     causes = {rule.cause or rule.name: None for rule in ctx.compiled.counting.get(of, ())}
     return any(
-        one.pages.first_at and not one.pages.resolved
+        one.pages.first_at and one.pages.was is None and not one.pages.resolved
         for cause in causes
         for one in ctx.index.by_cause.get(cause, {}).get("", {}).values()
     )

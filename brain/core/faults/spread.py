@@ -113,6 +113,14 @@ def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     return still >= least / 2 and sum(1 for at in begun if at >= since) >= least
 
 
+def counts(ctx: Context, symptom: Symptom, wide: SymptomState) -> tuple[str, ...]:
+    """The nodes that count towards what it `takes`: all that show it, or those on which it began within `within_s`."""
+    if not symptom.within_s or (not symptom.enough and _of_the_whole(ctx, symptom)):
+        return tuple(wide.members)
+    since = max(_begun(ctx, wide), default=0.0) - symptom.within_s
+    return tuple(node for node, at in wide.members.items() if at >= since)
+
+
 def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """Dates the shared cause of an active spread, once: back from the newest node, until nothing began for GROWS_S.
 

@@ -158,6 +158,13 @@ def taken_over(ctx: Context, incident: Incident) -> bool:
     return by is not None and not incident.node and related(ctx, by.rule, incident.rule)
 
 
+def stood_before(ctx: Context, by: Incident, other: Incident) -> bool:
+    """Whether an incident of a node was there before the shared cause that explains it: a cable was bad when its switch went."""
+    rule = ctx.compiled.rules.get(by.rule)
+    found = counted(ctx, rule, by.scope) if rule is not None and other.node else None
+    return found is not None and spread.stood_before(found[1], other.node)
+
+
 def still_explained(ctx: Context, rule: Rule, scope: str, by: Incident) -> bool:
     """Whether nearly all nodes that show it at a wide scope are, as before, part of what is ill at the place of an incident."""
     found, own = counted(ctx, rule, scope), ctx.compiled.rules.get(by.rule)

@@ -11,7 +11,7 @@ from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
 from brain.core.operators import forgetting, requests, scopes
 from brain.core.pack.spec import Mode
-from brain.core.paging import escalation
+from brain.core.paging import alerts, escalation
 from brain.core.people import do
 from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, RunState
 
@@ -146,11 +146,12 @@ def _deny(ctx: Context, command: OperatorCommand) -> None:
 
 
 def _ack(ctx: Context, command: OperatorCommand) -> None:
-    incident = _incident(ctx, command)
-    alert_group = ctx.state.alert_groups.get(str(command.args.get("id", "")))
+    wanted = str(command.args.get("id", ""))
+    incident = alerts.holder(ctx.state, wanted.partition(".r")[0])
+    alert_group = ctx.state.alert_groups.get(wanted)
     if alert_group is not None:
         escalation.acknowledge_group(ctx, alert_group, command.who)
-    elif incident is None:
+    elif incident is None or incident.state in incidents.OVER:
         _refused(ctx, command, "no such open incident or alert group")
     else:
         escalation.acknowledge(ctx, incident, command.who)
@@ -164,18 +165,22 @@ def _note(ctx: Context, command: OperatorCommand) -> None:
     if not wanted.startswith(f"{ids.INCIDENT}-") or not text:
         _refused(ctx, command, "a note needs an incident and a text")
         return
-    incident = ctx.state.incidents.get(wanted)
+    incident = alerts.holder(ctx.state, wanted)
     ctx.note(
         "operator.note",
         f"{command.who}: {text}",
-        incident=wanted,
+        incident=incident.id if incident is not None else wanted,
         scope=incident.scope if incident is not None else "",
     )
 
 
 def _close(ctx: Context, command: OperatorCommand) -> None:
     incident = _incident(ctx, command)
-    if incident is None:
+    heir = alerts.holder(ctx.state, str(command.args.get("id", "")))
+    if incident is None and heir is not None and heir.state not in incidents.OVER:
+        text = f"it is over: {heir.cause} at {heir.scope} explains it, and has its alert ({heir.id})"
+        _refused(ctx, command, text)
+    elif incident is None:
         _refused(ctx, command, "no such open incident")
     elif incident.cause == LEFT and drains.owned(ctx, incident):
         _refused(

@@ -10,7 +10,7 @@ retries them; `grouping.py` collects the alerts of a storm or of a digest.
 
 from brain.core.context import Context
 from brain.core.pack.spec import ONCALL, EscalationStep, Priority
-from brain.core.paging import grouping, queue
+from brain.core.paging import alerts, grouping, queue
 from brain.core.paging.queue import What
 from brain.core.state import AlertGroup, Incident, IncidentState
 
@@ -34,16 +34,38 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
         why = f"{incident.page_once} was paged for another incident: {text}"
         ctx.note("page.left_out", why, incident=incident.id, scope=incident.scope)
         return
+    chain = to == ONCALL or _is_missing(ctx, to)
+    if chain and incident.pages.was is not None:
+        _tell_whose(ctx, incident, text)
+        return
     if what == "update" and _said_before(incident, f"{to}: {text}"):
         return
-    for group in _recipients(ctx, incident) if to == ONCALL or _is_missing(ctx, to) else [to]:
+    for group in _recipients(ctx, incident) if chain else [to]:
         _notify(ctx, incident, what, text, group)
     if not incident.pages.first_at:
         incident.pages.first_at = ctx.now
         if incident.pages.acked_by:
             _tell_acknowledged(ctx, incident)
             return
-        ctx.set_timer(f"page:{incident.id}", ctx.now + ctx.compiled.settings.page_repeat_s[0])
+        ctx.set_timer(f"page:{alerts.key(incident)}", ctx.now + ctx.compiled.settings.page_repeat_s[0])
+        _schedule_next(ctx, incident)
+
+
+def _tell_whose(ctx: Context, incident: Incident, text: str) -> None:
+    """The incident has the alert of another one, which it explains: whoever was called hears what it is, as news. What is more
+    urgent than what they were told is raised.
+    """
+    pages = incident.pages
+    if pages.was is not None and incident.severity < pages.was.severity:
+        raised(ctx, incident, pages.was.severity)
+        return
+    if alerts.told_before(incident):
+        pages.was = None
+        return
+    text = alerts.news(incident, text)
+    for group in dict.fromkeys((*pages.notified, *_recipients(ctx, incident))):
+        _notify(ctx, incident, "update", text, group)
+    if not pages.acked_by:
         _schedule_next(ctx, incident)
 
 
@@ -76,8 +98,10 @@ def urgent(ctx: Context, incident: Incident, text: str) -> None:
 
 
 def open_page(ctx: Context, incident: Incident, text: str) -> None:
-    """Pages the escalation chain, unless a group of it has been paged for this incident already."""
-    if not any(step.to in incident.pages.notified for step in _chain(ctx, incident)):
+    """Pages the escalation chain, unless a group of it has been paged for this incident, and knows that it is this one."""
+    if incident.pages.was is not None or not any(
+        step.to in incident.pages.notified for step in _chain(ctx, incident)
+    ):
         page(ctx, incident, "open", text)
 
 
@@ -110,10 +134,11 @@ def raised(ctx: Context, incident: Incident, before: Priority) -> None:
     text = f"raised from {before} to {incident.severity}"
     if acked_by:
         text += f": {acked_by} has acknowledged it as {before}, nobody as {incident.severity}"
+    text = alerts.news(incident, text)
     anew = bool(acked_by) or (before in settings.digests and incident.severity not in settings.digests)
     if anew:
         pages.first_at = ctx.now
-        ctx.set_timer(f"page:{incident.id}", ctx.now + settings.page_repeat_s[0])
+        ctx.set_timer(f"page:{alerts.key(incident)}", ctx.now + settings.page_repeat_s[0])
     chain = [step.to for step in _chain(ctx, incident)]
     for group in list(pages.notified):
         if anew and group in chain:
@@ -134,6 +159,18 @@ def _call_anew(ctx: Context, incident: Incident, text: str, to: str) -> None:
     queue.post(ctx, incident, "open", to, text)
 
 
+def passed_on(ctx: Context, by: Incident, other: Incident) -> None:
+    """`by` explains `other`: it has its alert from now on, unless it has one of its own. Whoever has acknowledged either has
+    acknowledged this one.
+    """
+    if not alerts.passes(by, other):
+        return
+    who = by.pages.acked_by
+    alerts.pass_on(ctx, by, other)
+    if who:
+        acknowledge(ctx, by, who)
+
+
 def resolve(ctx: Context, incident: Incident, why: str) -> None:
     """Resolves the incident's alert in every group that was paged. Where it waits to be told, and another incident explains
     it, it is not told at all.
@@ -141,6 +178,7 @@ def resolve(ctx: Context, incident: Incident, why: str) -> None:
     pages = incident.pages
     if pages.first_at and not pages.resolved:
         pages.resolved = True
+        why = alerts.news(incident, why)
         for group in list(pages.notified):
             alert_group = ctx.state.alert_groups.get(pages.grouped.get(group, ""))
             if incident.explained_by and alert_group is not None and not alert_group.pages.first_at:
@@ -185,9 +223,9 @@ def acknowledge_group(ctx: Context, alert_group: AlertGroup, who: str) -> None:
 
 
 def timer(ctx: Context, kind: str, what: str) -> None:
-    """A timer of a kind in TIMERS fired. `what` is the page, channel group, alert group or incident that it is for."""
+    """A timer of a kind in TIMERS fired. `what` is the page, channel group, alert group or alert that it is for."""
     alert_group = ctx.state.alert_groups.get(what)
-    incident = ctx.state.incidents.get(what)
+    incident = alerts.holder(ctx.state, what)
     match kind:
         case "redeliver":
             queue.redeliver(ctx, what)
@@ -214,11 +252,14 @@ def resend_all(ctx: Context) -> None:
 def forget(ctx: Context, incident: Incident) -> None:
     """Cancels the timers of an incident that is forgotten."""
     _stop_timers(ctx, incident)
+    alerts.forget(ctx, incident)
 
 
 def _stop_timers(ctx: Context, incident: Incident) -> None:
-    ctx.cancel_timer(f"page:{incident.id}")
-    ctx.cancel_timer(f"escalate:{incident.id}")
+    if incident.pages.passed_to:
+        return  # they are another one's
+    ctx.cancel_timer(f"page:{alerts.key(incident)}")
+    ctx.cancel_timer(f"escalate:{alerts.key(incident)}")
 
 
 def _notify(ctx: Context, incident: Incident, what: What, text: str, to: str) -> None:
@@ -298,13 +339,14 @@ def _repeat(ctx: Context, about: Incident | AlertGroup) -> None:
             queue.post(ctx, about, "repeat", about.to, text)
     else:
         # Nobody is called again for what is over, if it stays so.
+        text = alerts.so_far(about, text)
         if repeats and about.state is not IncidentState.RECOVERED:
             for group in _recipients(ctx, about):
                 if not queue.busy(about, group):
                     _notify(ctx, about, "repeat", text, group)
         _schedule_next(ctx, about)
     later = [wait for wait in waits if wait > waited + 1]
-    ctx.set_timer(f"page:{about.id}", pages.first_at + later[0] if later else ctx.now + waits[-1])
+    ctx.set_timer(f"page:{alerts.key(about)}", pages.first_at + later[0] if later else ctx.now + waits[-1])
 
 
 def _escalate(ctx: Context, incident: Incident) -> None:
@@ -326,6 +368,6 @@ def _schedule_next(ctx: Context, incident: Incident) -> None:
     pages = incident.pages
     after = [step.after_s for step in _chain(ctx, incident) if step.to not in pages.notified]
     if after:
-        ctx.set_timer(f"escalate:{incident.id}", max(ctx.now, pages.first_at + min(after)))
+        ctx.set_timer(f"escalate:{alerts.key(incident)}", max(ctx.now, pages.first_at + min(after)))
     else:
-        ctx.cancel_timer(f"escalate:{incident.id}")
+        ctx.cancel_timer(f"escalate:{alerts.key(incident)}")

@@ -18,7 +18,7 @@ from dataclasses import replace
 from brain.core import ids, share
 from brain.core.context import Context
 from brain.core.pack.spec import Digest, Priority
-from brain.core.paging import hours, queue
+from brain.core.paging import alerts, hours, queue
 from brain.core.paging.subjects import began_at
 from brain.core.state import AlertGroup, ChannelGroup, GroupedAlert, Incident, PendingPage
 
@@ -215,7 +215,8 @@ def send_collected(ctx: Context, alert_group: AlertGroup) -> None:
         _follow(ctx, alert_group, list(alert_group.listed.values())[-1].text, "")
     elif not alert_group.pages.resolved:
         changed = list(dict.fromkeys(page.rpartition(".p")[0] for page in queued))
-        newest = alert_group.listed[changed[-1]]
+        about = alerts.holder(ctx.state, changed[-1])
+        newest = alert_group.listed[about.id if about else changed[-1]]
         more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
         text = f"{newest.cause.replace('_', ' ')} on {newest.scope}: {newest.text}{more}"
         queue.post(ctx, alert_group, "update", alert_group.to, text, queued)

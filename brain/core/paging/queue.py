@@ -13,6 +13,7 @@ from brain.core import stops
 from brain.core.context import Context
 from brain.core.effects import SendPage
 from brain.core.pack.spec import Scalar
+from brain.core.paging import alerts
 from brain.core.paging.subjects import common_to, of_alert_group, of_incident
 from brain.core.state import AlertGroup, Incident, PendingPage, State
 
@@ -25,8 +26,8 @@ Paged = Incident | AlertGroup
 
 
 def paged(ctx: Context, id_: str) -> Paged | None:
-    """The incident or alert group of that id, if it is still known."""
-    return ctx.state.incidents.get(id_) or ctx.state.alert_groups.get(id_)
+    """The incident whose alert has this key, or the alert group of that id, if it is still known."""
+    return alerts.holder(ctx.state, id_) or ctx.state.alert_groups.get(id_)
 
 
 def everything(state: State) -> list[Paged]:
@@ -43,9 +44,9 @@ def post(ctx: Context, about: Paged, what: What, to: str, text: str, carries: It
 
 
 def number(about: Paged) -> str:
-    """Takes the next page id of an incident or alert group: `<id>.p<n>`."""
+    """Takes the next page id of an alert: `<key>.p<n>`."""
     about.pages.sent += 1
-    return f"{about.id}.p{about.pages.sent}"
+    return f"{alerts.key(about)}.p{about.pages.sent}"
 
 
 def note(
@@ -89,7 +90,7 @@ def answered(ctx: Context, page_id: str, *, ok: bool, channel: str, why: str) ->
     note(ctx, about, "page.delivered", f"by {channel}", page_id, channel=channel, failed=why)
     done = [about] if isinstance(about, Incident) else []
     for carried in pending.carries:
-        incident = ctx.state.incidents.get(carried.rpartition(".p")[0])
+        incident = alerts.holder(ctx.state, carried.rpartition(".p")[0])
         if incident is not None and incident.pages.waiting.pop(carried, None) is not None:
             note(
                 ctx,
@@ -209,7 +210,7 @@ def _send(ctx: Context, about: Paged, page_id: str) -> None:
 def still_open(about: Paged, to: str) -> SendPage:
     """An open alert, for a channel that must be refreshed. It is no page of its own, and no delivery is recorded."""
     seen = f"acknowledged by {about.pages.acked_by}" if about.pages.acked_by else "nobody has acknowledged"
-    return _page(about, f"{about.id}.p{about.pages.sent}", "repeat", to, f"still open, {seen}")
+    return _page(about, f"{alerts.key(about)}.p{about.pages.sent}", "repeat", to, f"still open, {seen}")
 
 
 def _page(about: Paged, page_id: str, what: What, to: str, text: str, *more: tuple[str, ...]) -> SendPage:

@@ -33,6 +33,7 @@ def of_incident(incident: Incident, stops: tuple[str, ...] = (), common: tuple[s
     """An incident as it is now."""
     return PageSubject(
         id=incident.id,
+        key=incident.pages.key,
         severity=incident.severity,
         cause=incident.cause,
         state=incident.state,
@@ -47,6 +48,7 @@ def of_incident(incident: Incident, stops: tuple[str, ...] = (), common: tuple[s
         evidence=tuple(incident.evidence),
         acked_by=incident.pages.acked_by,
         severities_before=tuple(incident.pages.severities),
+        before=tuple(incident.pages.faces),
         stops=stops,
         common=common,
         hit=hit_words.short(incident.hit),

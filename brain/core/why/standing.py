@@ -26,7 +26,7 @@ class Standing:
     # when the first and the newest fact behind it occurred; 0: there is none
     since: float = 0.0
     last: float = 0.0
-    # spread: the nodes that show it, and how many it takes; 0: it is none
+    # spread: the nodes that count for it, and how many it takes; 0: it is none
     nodes: tuple[str, ...] = ()
     takes: int = 0
 
@@ -140,11 +140,14 @@ def _on_the_way(spec: Symptom, state: SymptomState, now: float) -> str:
 
 def _spread(ctx: Context, spec: Symptom, state: SymptomState) -> Standing:
     takes = spread.takes(ctx, spec, state)
-    nodes = tuple(state.members)
+    nodes = tuple(state.members) if state.active else spread.counts(ctx, spec, state)
+    longer = [node for node in state.members if node not in nodes]
     shown = f" ({words.listed(nodes)})" if nodes else ""
     verb = "shows" if len(nodes) == 1 else "show"
     few = f"{counted(len(nodes), 'node')} of {state.scope} {verb} {spec.of}{shown}, and it takes {takes}"
     few += f" within {span(spec.within_s)}" if spec.within_s else ""
+    if longer:
+        few += f"; {words.listed(longer)} {'has' if len(longer) == 1 else 'have'} shown it for longer"
     text = f"{spec.name} is active: {counted(len(nodes), 'node')} of {state.scope} {verb} {spec.of}{shown}"
     return Standing(
         symptom=spec.name,

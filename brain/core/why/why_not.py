@@ -59,7 +59,7 @@ class ConditionNow:
     # when the first and the newest fact behind it occurred, in seconds since 1970; 0: there is none
     since: float = 0.0
     last: float = 0.0
-    # of a shared cause: the nodes that show it, and how many it takes; 0: it is none
+    # of a shared cause: the nodes that count for it, and how many it takes; 0: it is none
     nodes: tuple[str, ...] = ()
     takes: int = 0
     # what it takes for the symptom to begin; empty: it is active, or the test is of a field

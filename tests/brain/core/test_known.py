@@ -41,7 +41,7 @@ def pages(story: Story, incident: Incident) -> list[str]:
 
 
 def test_who_had_acknowledged_it_is_told_once_and_not_called_again() -> None:
-    """Its alert was resolved when the switch explained it: a new one opens, and is theirs at once."""
+    """Its alert ended when the switch explained it, as it stood before: a new one opens, and is theirs at once."""
     story = a_bad_cable_and_its_switch(acked=True)
     story.run(AFTER_S)
     before, after = of_n0(story)

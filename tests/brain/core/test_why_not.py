@@ -97,6 +97,11 @@ AGAIN = rule("oom-again", "node", {"symptom": "again"})
             id="a shared cause",
         ),
         pytest.param(
+            [(1, "ib.sm_lid", "node", {}), (40, "ib.sm_lid", "node", {})], 41, "sm-failover", "fabric/default",
+            ["sm_moved_widely is not active: 1 node of fabric/default shows sm_moved (n1), and it takes 3 within 30 seconds"],
+            id="a shared cause that the same node shows again",
+        ),
+        pytest.param(
             [], 3, "sm-failover", "fabric/default",
             ["sm_moved_widely is not active: 0 nodes of fabric/default show sm_moved, and it takes 3 within 30 seconds"],
             id="a shared cause that nobody shows",

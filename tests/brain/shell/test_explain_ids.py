@@ -16,6 +16,7 @@ from brain.console import explain as chains
 from brain.console.answers import encoded
 from brain.core.effects import Note
 from brain.core.inputs import OperatorCommand
+from brain.core.pack.spec import Place
 from tests.brain.test_paging import silent
 from tests.brain.test_paging import story as storm
 from tests.brain.world import GPU, Story, pack
@@ -214,3 +215,26 @@ def test_what_is_forgotten_with_an_incident(told: Told, monkeypatch: pytest.Monk
     monkeypatch.setattr(readmodel, "_CHECK_EVERY", 1)
     told.command("close", id=next(iter(told.story.time.incidents)))
     assert told.model.incidents_of_event("n1:s1:1") == []
+
+
+def test_an_alert_that_has_passed_on_is_found_with_who_has_it(tmp_path: Path) -> None:
+    """The page of a node whose leaf switch explains it: the older pages are the node's, the newer ones the leaf's."""
+    places = {f"n{number}": Place(leaf="l1") for number in range(6)}
+    story = Story(pack(places=places), heals=False)
+    story.event(10, "node.unreachable", "node", "n0")
+    for node in ("n1", "n2", "n3", "n4"):
+        story.event(40, "node.unreachable", "node", node)
+    story.run(200)
+    told = Told(tmp_path / "alerts.db", story)
+    (first, leaf) = (
+        next(one.id for one in story.time.incidents.values() if one.scope == scope)
+        for scope in ("node/n0", "leaf/l1")
+    )
+    assert told.explain(f"{first}.p1")["found"]["incidents"] == [first]
+    assert told.explain(f"{first}.p2")["found"]["incidents"] == [leaf]
+    assert told.explain(f"{first}.p2")["pages"][0]["id"] == f"{first}.p2"
+    assert f"goes on as that of {leaf}: gpuward explain {leaf}" in told.says(first)
+    assert f"{first}, which began with that incident" in told.says(leaf)
+    pages = told.explain(first)["incident"]["pages"]
+    assert (pages["alert"], pages["passed_to"], pages["resolved"]) == (first, leaf, True)
+    told.model.close()

@@ -45,6 +45,7 @@ export function view(state) {
         ${incident.waits ? html`<p class="waits">${incident.waits}</p>` : nothing}
         ${incident.stale ? html`<p class="waits">${t('stale')}</p>` : nothing}
         ${incident.explained_by ? html`<p class="waits">${t('explained-by')} <a href="/incidents/${encodeURIComponent(incident.explained_by)}">${incident.explained_by}</a></p>` : nothing}
+        ${incident.pages.passed_to ? html`<p class="waits">${t('alert-passed-to')} <a href="/incidents/${encodeURIComponent(incident.pages.passed_to)}">${incident.pages.passed_to}</a></p>` : nothing}
       </header>
       ${waiting ? approval(state, waiting) : nothing}
       ${because(state, incident, rule)}

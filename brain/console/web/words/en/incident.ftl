@@ -8,6 +8,7 @@ also-matches = also matches:
 more-symptoms = and { $n } more symptoms
 stale = Every fact was old when it arrived: it is verified before anything disruptive is done.
 explained-by = Explained by
+alert-passed-to = Its alert goes on as that of
 what-is-done = What is done
 no-run-yet = No run has begun yet; its runbook is { $runbook }.
 no-runbook = gpuward has no remedy for this: it is for people.
