@@ -26,13 +26,11 @@ from agent.commands.journal import Journal
 from agent.commands.rights import lacking, rights
 from agent.conditions import Conditions
 from agent.config import AgentConfig
-from agent.contract.components import NODE
 from agent.contract.errors import ConfigError
-from agent.contract.messages import Severity, UnsentEvent
+from agent.contract.messages import UnsentEvent
 from agent.host import Host
 from agent.look import Looker
 from agent.metrics_file import AgentView, keep_writing
-from agent.nvml import bus
 from agent.nvml.pause import NvmlPause
 from agent.remembered.afterwards import Afterwards
 from agent.remembered.last_known import LastKnown
@@ -47,6 +45,7 @@ from agent.shared.tasks import run_together
 from agent.sources import sources
 from agent.sources.base import Source, SourceSetup
 from agent.sources.kmsg import KmsgSource
+from agent.started import started
 from agent.supervisor import Feeder, Kept, keep_going
 from agent.uplink.connection import node_connection
 from agent.uplink.hearing import Hearing
@@ -233,7 +232,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         keep_going(undo, "first looks", looker.after_start, feeder, host)
         # Every source takes its first step: the kernel log is at the position from which it is followed.
         await asyncio.sleep(0)
-        spool.put_all((_started(host, booted=booted),), host.mono_s(), {BOOT: host.boot_id()})
+        spool.put_all((started(host, config, booted=booted),), host.mono_s(), {BOOT: host.boot_id()})
         _log.info("agent %s of node %s, cell %s, session %s", __version__, config.node, config.cell, session)
         # What exists now stays: each full collection would look at all of it again.
         gc.collect()
@@ -325,16 +324,6 @@ async def _drain(spool: Spool, connection: NatsConnection) -> None:
         if not (connection.connected and spool.spooled):
             return
         await asyncio.sleep(0.02)
-
-
-def _started(host: Host, *, booted: bool) -> UnsentEvent:
-    gpus = sum(1 for function in host.listdir(bus.PCI) if bus.is_gpu(host, function))
-    return UnsentEvent(
-        kind="agent.started",
-        component=NODE,
-        severity=Severity.INFO,
-        data={"version": __version__, "kernel": host.kernel(), "gpus": gpus, "booted": booted},
-    )
 
 
 def _lock(config: AgentConfig, undo: contextlib.AsyncExitStack) -> None:

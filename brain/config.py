@@ -7,11 +7,12 @@ import copy
 import functools
 import logging
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
@@ -255,14 +256,38 @@ def load(path: Path | None) -> BrainConfig:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not TOML: {error}") from error
+        raise ConfigError(toml_lines.not_toml(str(path), text, error)) from error
     try:
         config = parse(raw, str(path), path.resolve().parent)
         _check_modes(config, str(path))
     except ConfigError as error:
-        raise ConfigError(_with_lines(str(error), str(path), text)) from error
+        raise ConfigError(toml_lines.with_lines(str(error), str(path), text)) from error
     config._file = path.resolve()
     return config
+
+
+def located(message: str, loaded: BrainConfig) -> str:
+    """An error about a table of this configuration, `TABLE.KEY: ...`, with its file and line; another one as it is.
+
+    Tables of plug-ins are read by those, when they are built.
+    """
+    first = message.partition(": ")[0].partition(".")[0]
+    if loaded.file is None or first not in BrainConfig.model_fields:
+        return message
+    try:
+        text = read_text(loaded.file)
+    except ConfigError:
+        return message
+    return toml_lines.with_lines(f"{loaded.file}: {message}", str(loaded.file), text)
+
+
+@contextmanager
+def locating(loaded: BrainConfig) -> Iterator[None]:
+    """What is built inside names file and line, too, where it refuses what the configuration says."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(located(str(error), loaded)) from error
 
 
 def read_text(path: Path) -> str:
@@ -273,17 +298,6 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not TOML: {error}") from error
-
-
-def _with_lines(message: str, where: str, text: str) -> str:
-    """The lines of an error, each with the line of its key behind the file."""
-
-    def numbered(line: str) -> str:
-        key = line.removeprefix(f"{where}: ").partition(": ")[0]
-        number = toml_lines.line_of(text, key.split(".")) if line.startswith(f"{where}: ") else 0
-        return f"{where}:{number}{line.removeprefix(where)}" if number else line
-
-    return "\n".join(map(numbered, message.splitlines()))
 
 
 def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
@@ -325,27 +339,9 @@ def _lines(error: ValidationError) -> list[str]:
         key = ".".join(str(part) for part in item["loc"])
         says = _KINDS_OF_ERROR.get(item["type"], item["msg"].removeprefix("Value error, "))
         if says == _UNKNOWN:
-            says += _meant(BrainConfig, [str(part) for part in item["loc"]])
+            says += options.meant(BrainConfig, [str(part) for part in item["loc"]])
         lines.append(f"{key}: {says}" if key else says)
     return lines
-
-
-def _meant(table: type, key: list[str]) -> str:
-    """The end of an error about a key that there is not: which one may be meant, where its table has fixed keys."""
-    for part in key[:-1]:
-        kind = _keys(table).get(part)
-        inner = [one for one in (kind, *get_args(kind)) if _keys(one)]
-        if not inner:
-            return ""
-        table = inner[0]
-    return scopes.have(key[-1], sorted(_keys(table)))
-
-
-def _keys(table: Any) -> dict[str, Any]:
-    """The keys of a table with the declared type of each; none: it is no table, or it has keys of any name."""
-    if isinstance(table, type) and issubclass(table, BaseModel):
-        return {name: field.annotation for name, field in table.model_fields.items()}
-    return get_type_hints(table) if isinstance(table, type) and is_dataclass(table) else {}
 
 
 def _absolute(config: BrainConfig, folder: Path) -> BrainConfig:

@@ -4,14 +4,16 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agent.contract.errors import ConfigError
+from brain.core.operators import scopes
 
 T = TypeVar("T")
-_SAYS = {"missing": "is missing", "unexpected_keyword_argument": "is not an option here"}
+_UNKNOWN = "is not an option here"
+_SAYS = {"missing": "is missing", "unexpected_keyword_argument": _UNKNOWN}
 
 
 # Key under which a table remembers the folder of its file; no TOML file contains it by accident.
@@ -35,8 +37,11 @@ def options(shape: type[T], table: Mapping[str, Any], where: str) -> T:
         return _absolute(found, Path(table.get(FOLDER, ".")))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{where}.{key}: {_SAYS.get(first['type'], first['msg'])}") from error
+        parts = [str(part) for part in first["loc"]]
+        says = _SAYS.get(first["type"], first["msg"])
+        if says == _UNKNOWN:
+            says += meant(shape, parts)
+        raise ConfigError(f"{where}.{'.'.join(parts)}: {says}") from error
 
 
 def plug_in(table: Any, where: str, types: Mapping[str, str]) -> Any:
@@ -60,3 +65,21 @@ def _absolute(found: T, folder: Path) -> T:
     values = {field.name: getattr(found, field.name) for field in fields(found)}
     paths = {name: folder / value for name, value in values.items() if isinstance(value, Path)}
     return replace(found, **paths) if paths else found
+
+
+def meant(table: type, key: list[str]) -> str:
+    """The end of an error about a key that there is not: which one may be meant, where its table has fixed keys."""
+    for part in key[:-1]:
+        kind = _keys(table).get(part)
+        inner = [one for one in (kind, *get_args(kind)) if _keys(one)]
+        if not inner:
+            return ""
+        table = inner[0]
+    return scopes.have(key[-1], sorted(_keys(table)))
+
+
+def _keys(table: Any) -> dict[str, Any]:
+    """The keys of a table with the declared type of each; none: it is no table, or it has keys of any name."""
+    if isinstance(table, type) and issubclass(table, BaseModel):
+        return {name: field.annotation for name, field in table.model_fields.items()}
+    return get_type_hints(table) if isinstance(table, type) and is_dataclass(table) else {}

@@ -1,10 +1,13 @@
 """Where a key stands in a TOML file: the standard library's parser does not say it."""
 
 import re
+import tomllib
 from collections.abc import Sequence
 
 _TABLE = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]")
 _KEY = re.compile(r"""\s*([A-Za-z0-9_."'-]+?)\s*=""")
+
+_AT = re.compile(r" \(at line (\d+), column \d+\)$")
 
 
 def line_of(text: str, key: Sequence[str]) -> int:
@@ -32,6 +35,33 @@ def line_of(text: str, key: Sequence[str]) -> int:
         if common > best and list(key[:common]) == here[:common]:
             best, best_line = common, number
     return best_line
+
+
+def with_lines(message: str, where: str, text: str) -> str:
+    """The lines of an error, `where: KEY: ...`, each with the line of its key behind the file."""
+
+    def numbered(line: str) -> str:
+        key = line.removeprefix(f"{where}: ").partition(": ")[0]
+        number = line_of(text, key.split(".")) if line.startswith(f"{where}: ") else 0
+        return f"{where}:{number}{line.removeprefix(where)}" if number else line
+
+    return "\n".join(map(numbered, message.splitlines()))
+
+
+def not_toml(where: str, text: str, error: tomllib.TOMLDecodeError) -> str:
+    """What is wrong with a file that is no TOML. A table that was pasted behind another one of its name is what happens most:
+    the shipped file has most of them.
+    """
+    found = _AT.search(str(error))
+    if found is None:
+        return f"{where}: not TOML: {error}"
+    line, says = int(found[1]), str(error)[: found.start()]
+    lines = text.splitlines()
+    head = _TABLE.match(lines[line - 1]) if line <= len(lines) else None
+    if head and "twice" in says:
+        first = line_of("\n".join(lines[: line - 1]), _parts(head[2]))
+        return f"{where}:{line}: the table [{head[2]}] is there already, in line {first}: move what is below this one there"
+    return f"{where}:{line}: not TOML: {says}"
 
 
 def _parts(dotted: str) -> list[str]:

@@ -93,7 +93,7 @@ to say.
 
 ```toml
 [cells.east]
-urls = ["https://brain1.east.example:8470", "https://brain2.east.example:8470"]  # the first one that answers is asked
+urls = ["https://brain1.east.example:8470", "https://brain2.east.example:8470"]  # the first one that answers and hears nodes
 token_file = "east.token"  # of a viewer, beside this file: `gpuward token create`
 ca_file = "east-ca.pem"    # the cell's cell/ca.pem
 

@@ -41,7 +41,18 @@ def test_a_good_file(part: str, text: str, says: str, tmp_path: Path) -> None:
         ("agent", 'allow = ["link.bounse"]\n', "unknown action 'link.bounse'"),
         ("brain", 'sel = "x"\n', "draft.toml:1: sel: unknown key"),
         ("brain", 'topology = "gone.yaml"\n', "gone.yaml: cannot be read"),
-        ("brain", '[channels.lead]\ntype = "slak"\n', "channels.lead"),
+        (
+            "brain",
+            '[channels.lead]\ntype = "slak"\n',
+            "draft.toml:2: channels.lead.type: unknown type 'slak'",
+        ),
+        (
+            "brain",
+            '[bmc.all]\ntype = "redfish"\nadress = "https://{node}-bmc"\nuser = "u"\npassword_file = "draft.toml"\n',
+            "draft.toml:3: bmc.all.adress: is not an option here: did you mean address, addresses?",
+        ),
+        ("brain", '[bmc.all]\ntype = "redfish"\n', "draft.toml:1: bmc.all.user: is missing"),
+        ("brain", '\n[schedulers.t]\ntype = "slrum"\n', "draft.toml:3: schedulers.t.type: unknown type"),
     ],
 )
 def test_a_wrong_file(part: str, text: str, says: str, tmp_path: Path) -> None:

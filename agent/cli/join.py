@@ -35,6 +35,7 @@ from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared import files, reasons
 from agent.shared.secret_file import nkey_seed
+from agent.started import HOST_FILE
 
 PREFIX = "gwj_"
 USER = "gpuward-agent"  # of the agent's unit: it reads the seed
@@ -90,6 +91,8 @@ def main(token: str, *, config: Path, node: str, new_key: bool = False) -> int:
         values["nats_jwt_file"] = str(jwt_file.resolve())
     if new_key:  # an agent that runs reads it when it connects the next time, which is now
         next_file.replace(seed_file)
+    # Not into agent.toml: an earlier version, to which a site may go back, would not start with a key that it does not know.
+    files.write(seed_file.with_name(HOST_FILE), f"{socket.gethostname()}\n".encode(), sync=True, mode=0o644)
     if answer["ca"]:
         ca_file = config.parent / "ca.pem"
         files.write(ca_file, answer["ca"].encode(), sync=True, mode=0o644)

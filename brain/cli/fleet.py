@@ -15,6 +15,7 @@ from agent.contract.counted import counted
 from agent.contract.inert import inert
 from brain.cli import fleet_answer, fleet_file
 from brain.cli.client import Client, NotLetIn
+from brain.cli.deaf import deaf, nobody_leads
 from brain.cli.fleet_file import CellEntry
 from brain.cli.queries import COLOURS, IncidentList, Listing
 from brain.cli.terminal import console, hanging, page_width, print_json
@@ -47,7 +48,7 @@ class CellView:
             return str(self.status["stopped"])
         if not (self.status["leads"] or self.status["leader"]):
             return "nobody leads"
-        return "; ".join(str(one["text"]) for one in self.status["troubles"])
+        return "; ".join(str(one["text"]) for one in self.status["troubles"]) or deaf(self.status)
 
     def json(self) -> dict[str, Any]:
         """For scripts."""
@@ -62,9 +63,10 @@ class CellView:
 
 
 def ask(name: str, cell: CellEntry, *, faithful: bool = False) -> CellView:
-    """Asks the brains of a cell, one after the other, until one answers."""
+    """Asks the brains of a cell, one after the other, until one answers that hears nodes; else what another one says."""
     why = []
     state = _SILENT
+    deaf_one: CellView | None = None
     for url in cell.urls:
         client = Client(url, cell.token_file, cell.ca_file, faithful=faithful)
         try:
@@ -80,7 +82,12 @@ def ask(name: str, cell: CellEntry, *, faithful: bool = False) -> CellView:
         if found := fleet_answer.wrong(status, incidents):
             why.append(f"{url}: {found}")
             continue
-        return CellView(name, url, status, incidents["incidents"])
+        shown = CellView(name, url, status, incidents["incidents"])
+        if not deaf(status):
+            return shown
+        deaf_one = deaf_one or shown
+    if deaf_one is not None:
+        return deaf_one
     where = f"`urls`, `token_file` and `ca_file` of [cells.{name}] in fleet.toml"
     return CellView(name, error=f"{'; '.join(why)}. Here these are {where}", state=state)
 
@@ -194,7 +201,11 @@ class CellList(Listing):
             return (Text(one.name), Text(one.state, "bold red"), *_figures([]))
         leader = str(one.status["leader"] or (one.status["brain"] if one.status["leads"] else ""))
         brain = Text(f"{leader} leads") if leader else Text("NOBODY LEADS", "bold red")
-        if one.trouble and leader:
+        if nobody_leads(one.status):
+            brain = Text("NOBODY LEADS", "bold red")
+        elif not one.status.get("connected", True):
+            brain = Text(f"{one.status['brain']} HEARS NOBODY", "bold red")
+        elif one.trouble and leader:
             brain = Text(f"{leader} leads, TROUBLE", "yellow")
         return (Text(one.name), brain, *_figures([one]))
 

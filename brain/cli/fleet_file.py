@@ -1,7 +1,7 @@
 """fleet.toml: the cells that `gpuward fleet` shows.
 
 [cells.east]
-urls = ["https://brain1.east:8470", "https://brain2.east:8470"]  # the first one that answers is asked
+urls = ["https://brain1.east:8470", "https://brain2.east:8470"]  # the first one that answers and hears nodes
 token_file = "east.token"                                       # of a viewer; beside this file
 ca_file = "east-ca.pem"
 """

@@ -13,6 +13,7 @@ from agent.contract.counted import counted
 from brain.cli import completing
 from brain.cli.answers import HoldJson, IncidentJson, ModeJson, NodeJson, RunJson, StatusJson
 from brain.cli.client import Client, for_client
+from brain.cli.deaf import deaf, nobody_leads
 from brain.cli.terminal import as_json, console, hanging, page_width, print_json
 
 _INDENT = "    "
@@ -38,6 +39,8 @@ def status(client: Client, plain: bool) -> None:
         ("nodes", f"{found['nodes']}, of these unreachable {found['nodes_unreachable']}"),
         ("incidents", f"{found['incidents_open']} open"),
     ]
+    if old := _out_of_date(found):
+        lines.append(("OUTDATED", old))
     if found["stopped"]:
         lines.insert(1, ("STOPPED", found["stopped"]))
     lines += [("TROUBLE", f"since {clock(one['since'])}: {one['text']}") for one in found["troubles"]]
@@ -64,7 +67,9 @@ def incidents(client: Client, everything: bool, plain: bool) -> None:
     found: list[IncidentJson] = client.get("incidents", query="all=1" if everything else "")["incidents"]
     if plain:
         print_json(found)
-    elif not found:
+        return
+    warn_of_old(client)
+    if not found:
         click.echo("no incidents" if everything else "nothing is open")
     else:
         console().print(IncidentList(found), crop=False)
@@ -89,7 +94,9 @@ def runs(client: Client, state: str, runbook: str, node: str, incident: str, las
     found: list[RunJson] = client.get("runs", query=query)["runs"]
     if plain:
         print_json(found)
-    elif not found:
+        return
+    warn_of_old(client)
+    if not found:
         click.echo("no runs")
     else:
         console().print(RunList(found), crop=False)
@@ -104,7 +111,21 @@ def nodes(client: Client, plain: bool) -> None:
     if plain:
         print_json(found)
         return
+    warn_of_old(client)
     console().print(NodeList(found), crop=False)
+
+
+def warn_of_old(client: Client) -> None:
+    """Says so on stderr where what the brain shows is how things were: nodes that died since look alive there."""
+    status: StatusJson = client.get("status")
+    if old := _out_of_date(status):
+        click.echo(f"{status['brain']} of cell {status['cell']}: OUTDATED: {old}", err=True)
+
+
+def _out_of_date(status: StatusJson) -> str:
+    why = deaf(status)
+    asof = f"as of {clock(status['log_time'])}" if status["log_time"] else "from before"
+    return f"nodes, incidents and runs are shown {asof}: {why}" if why else ""
 
 
 class Listing:
@@ -217,6 +238,8 @@ def clock(at: str | None) -> str:
 def _role(found: StatusJson) -> str:
     if not found["connected"]:
         return "NOT CONNECTED to NATS"
+    if nobody_leads(found):
+        return f"NOBODY LEADS (last leader: {found['leader'] or 'none yet'})"
     return "leads" if found["leads"] else f"stands by (leader: {found['leader'] or 'none yet'})"
 
 

@@ -44,7 +44,8 @@ def run(path: Path | None, data: Path | None, port: int | None, verbose: bool, c
     """The brain service. SIGTERM and Ctrl-C stop it cleanly, SIGHUP reads rules and runbooks again."""
     loaded = overridden(config.load(path), data, port)
     if check:
-        asyncio.run(as_start.check(loaded))
+        with config.locating(loaded):
+            asyncio.run(as_start.check(loaded))
         for text in _warnings(loaded):
             click.echo(f"warning: {text}", err=True)
         click.echo(f"cell {loaded.cell}: the brain can start with this configuration")
@@ -80,7 +81,8 @@ def serve(loaded: config.BrainConfig, *, make: BuildActions = build_real, verbos
     logging.getLogger("nats").setLevel(logging.WARNING)
     files.keep_private()
     gc.set_threshold(*COLLECT_AFTER)
-    asyncio.run(_run(loaded, make))
+    with config.locating(loaded):
+        asyncio.run(_run(loaded, make))
 
 
 def overridden(loaded: config.BrainConfig, data: Path | None, port: int | None) -> config.BrainConfig:

@@ -3,13 +3,16 @@
 import io
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 from rich.cells import cell_len
 from rich.console import Console
 
+from brain.cli import queries
 from brain.cli.client import Client
 from brain.cli.queries import IncidentList, NodeList, status
+from brain.leader import leader_watch
 
 
 def incident(**fields: Any) -> Any:
@@ -140,3 +143,42 @@ def test_the_status_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) 
     assert "log 1 input, newest at none" in text
     assert "36309a064ce7: 1 rule, 37 runbooks; matched by plain Python (durable_rules cannot be had: " in text
     assert "node/gpu-0017: a person looks at it" in text
+
+
+STATUS: Any = {
+    "brain": "b1", "cell": "c", "connected": True, "leads": True, "leader": "b1", "seq": 7, "caught_up": True,
+    "log_time": "2026-11-20T13:17:35.000Z", "pack": "", "rules": 1, "runbooks": 1, "matcher": "m", "nodes": 2,
+    "nodes_unreachable": 0, "incidents_open": 0, "stopped": "", "troubles": [], "malformed": 0, "holds": [], "modes": [],
+    "proposals": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", [status, queries.nodes, queries.incidents, queries.runs])
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({}, ""),
+        ({"connected": False, "leads": False}, "it is not connected to NATS"),
+        ({"troubles": [{"cause": leader_watch.NOBODY_LEADS, "text": "t", "since": None}]}, "nobody leads"),
+        ({"caught_up": False}, "it is still reading the log"),
+    ],
+)
+def test_what_a_brain_that_hears_nobody_shows_is_called_outdated(
+    monkeypatch: pytest.MonkeyPatch, command: click.Command, more: dict[str, Any], why: str
+) -> None:
+    """At once, not only when it pages: "nothing is open", or a node that is alive, would be read as good news."""
+    told = {
+        "status": STATUS | more,
+        "nodes": {"nodes": [NODE]},
+        "incidents": {"incidents": []},
+        "runs": {"runs": []},
+    }
+    monkeypatch.setattr(Client, "get", lambda _, path, **__: told[path])
+    ran = CliRunner().invoke(command, obj=Client("http://localhost:1"))
+    assert ran.exit_code == 0
+    text = " ".join(ran.output.split())
+    assert ("OUTDATED" in text) == bool(why)
+    if why:
+        assert f"as of 11-20 13:17:35Z: {why}" in text
+    if command is status:
+        assert ("b1 of cell c, leads" in text) == (why in ("", "it is still reading the log"))

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from agent.contract.errors import ConfigError
 from brain.cli import fleet_file
+from brain.cli.client import Client
 from brain.cli.fleet import CellView, ask, fleet, view
 from brain.cli.fleet_file import CellEntry
 from brain.cli.main import group
@@ -169,6 +170,36 @@ def test_a_token_that_is_missing_is_said_to_be_of_the_file(tmp_path: Path) -> No
     """Not only of options that this command does not have."""
     cell = CellEntry(urls=["http://127.0.0.1:9"], token_file=tmp_path / "none", ca_file=None)
     assert "`token_file` and `ca_file` of [cells.east] in fleet.toml" in ask("east", cell).error
+
+
+def test_a_brain_that_hears_nobody_is_asked_only_where_no_other_one_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one of a cell is cut off from NATS, and names the leader that it had: the second one knows better."""
+    told = {
+        "cell": "east", "brain": "b1", "leads": False, "leader": "b1", "stopped": "", "troubles": [], "nodes": 2,
+        "nodes_unreachable": 0, "holds": [], "connected": False, "caught_up": True, "log_time": None,
+    }  # fmt: skip
+    cut_off = {
+        "http://b1": told,
+        "http://b2": told | {"brain": "b2", "leader": "b2", "leads": True, "connected": True},
+    }
+
+    def get(self: Client, path: str, **_: Any) -> Any:
+        return {"incidents": []} if path == "incidents" else cut_off[self.url]
+
+    monkeypatch.setattr(Client, "get", get)
+    cell = CellEntry(urls=["http://b1", "http://b2"], token_file=None, ca_file=None)
+    assert (ask("east", cell).url, ask("east", cell).trouble) == ("http://b2", "")
+    alone = ask("east", cell.model_copy(update={"urls": ["http://b1"]}))
+    assert "not connected to NATS" in alone.trouble
+    monkeypatch.setenv("COLUMNS", "140")
+    file = tmp_path / "fleet.toml"
+    file.write_text("[cells.east]\nurls = ['http://b1']\n")
+    done = CliRunner().invoke(fleet, ["--file", str(file)])
+    assert done.exit_code == 1
+    assert "b1 HEARS NOBODY" in done.output
+    assert "b1 leads" not in done.output
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>", b"[]", b"null", b"{}", b"\xff\xfe{", b"[" * 100_000])

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 import time
 from pathlib import Path
 
@@ -34,6 +35,18 @@ def test_a_renamed_machine_is_told_how_to_go_on(tmp_path: Path) -> None:
         assert "gpu-9 has joined" in whole.run(*again, "--new-key", text=whole.token() + "\n")
         whole.cell("revoke", "gpu-1")
         whole.until(lambda: whole.nodes() == ["gpu-9"], "it is heard by its new name")
+
+
+def test_a_machine_with_another_host_name_is_an_incident(tmp_path: Path) -> None:
+    """It goes on under the name with which it joined, as agent.toml has it: nobody refuses that, and it must not go unnoticed."""
+    with machine(tmp_path) as whole:
+        whole.join("gpu-1", whole.token())
+        noted = tmp_path / "gpu-1/node.host"
+        assert noted.read_text().strip() == socket.gethostname()
+        noted.write_text("gpu-0\n")
+        whole.start_agent("gpu-1")
+        log = tmp_path / "gpu-1.log"
+        whole.until(lambda: "joined as gpu-1 when it was called gpu-0" in log.read_text(), "it says so")
 
 
 def test_a_repaired_machine_comes_back_with_a_key_that_the_thief_does_not_have(tmp_path: Path) -> None:

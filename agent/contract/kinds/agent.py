@@ -16,6 +16,13 @@ KINDS: tuple[Kind, ...] = (
             field(
                 "booted", "bool", "true: the machine was booted since the agent's last start", always=False
             ),
+            field(
+                "renamed",
+                "bool",
+                "true: the machine has another host name than when it joined as this node",
+                always=False,
+            ),
+            field("host", "text", "its host name", always=False),
         ),
         example={"version": "0.1.0", "kernel": "6.1.0", "gpus": 8, "booted": False},
     ),

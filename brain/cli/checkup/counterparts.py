@@ -16,6 +16,7 @@ from brain.actions.bmc_tables import Bmcs
 from brain.adapters import archive_store
 from brain.cli.checkup.installation import Installation
 from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
+from brain.config import located
 from brain.core.inputs import StepResult
 from brain.leader import trace_outputs
 from brain.notify import dead_mans_switch, notifier
@@ -34,7 +35,7 @@ async def channels(found: Installation) -> AsyncIterator[HealthLine]:
             config.dead_mans_switches, cell=config.cell, works=bool, note=lambda _kind, _text: None
         )
     except ConfigError as error:
-        yield fail("channels", str(error), _CORRECT)
+        yield _wrong(found, "channels", error)
         return
     try:
         for name, channel in built.channels.items() if config.channels else ():
@@ -45,6 +46,11 @@ async def channels(found: Installation) -> AsyncIterator[HealthLine]:
         await built.close()
         for switch in outside:
             await switch.close()
+
+
+def _wrong(found: Installation, check: str, error: ConfigError) -> HealthLine:
+    """The configuration is wrong there, in this line."""
+    return fail(check, located(str(error), found.config), _CORRECT)
 
 
 async def _reached(name: str, other: Any) -> HealthLine:
@@ -68,7 +74,7 @@ async def archive(found: Installation) -> AsyncIterator[HealthLine]:
     try:
         logs = await asyncio.to_thread(lambda: archive_store.opened(config).logs(found.config.cell))
     except ConfigError as error:
-        yield fail("archive", str(error), _CORRECT)
+        yield _wrong(found, "archive", error)
     except ActionError as error:
         yield fail(
             "archive", str(error), "look at the folder or the S3 server; faults are healed all the same"
@@ -82,7 +88,7 @@ async def traces(found: Installation) -> AsyncIterator[HealthLine]:
     try:
         built = trace_outputs.outputs(found.config.traces)
     except ConfigError as error:
-        yield fail("traces", str(error), _CORRECT)
+        yield _wrong(found, "traces", error)
         return
     for output in built:
         check = f"traces {output.name}"
@@ -108,7 +114,7 @@ async def logins(found: Installation) -> AsyncIterator[HealthLine]:
     try:
         yield ok(name, f"{await oidc.provider(console.oidc, dict).reach()} answers; nobody was logged in")
     except ConfigError as error:
-        yield fail(name, str(error), _CORRECT)
+        yield _wrong(found, name, error)
     except Refused as error:
         yield fail(name, str(error), "correct [console.oidc] of brain.toml, or the client at the provider")
     except Unreachable as error:
@@ -129,23 +135,23 @@ async def fabric_managers(found: Installation) -> AsyncIterator[HealthLine]:
             yield await _reached(f"ufm {name}", ufm)
             await ufm.close()
     except ConfigError as error:
-        yield fail("ufm", str(error), _CORRECT)
+        yield _wrong(found, "ufm", error)
 
 
 async def schedulers(found: Installation) -> AsyncIterator[HealthLine]:
     """Each scheduler answers, and our account may do there what runbooks do."""
     for name, table in found.config.schedulers.items():
-        yield await _scheduler(name, table)
+        yield await _scheduler(found, name, table)
     if not found.config.schedulers:
         yield ok("schedulers", "none is configured: jobs are not asked about, and nothing is drained")
 
 
-async def _scheduler(name: str, table: Mapping[str, Any]) -> HealthLine:
+async def _scheduler(found: Installation, name: str, table: Mapping[str, Any]) -> HealthLine:
     check = f"scheduler {name}"
     try:
         built = scheduler.built(name, table)
     except ConfigError as error:
-        return fail(check, str(error), _CORRECT)
+        return _wrong(found, check, error)
     try:
         lacking = await built.lacking()
     except Refused as error:
@@ -169,7 +175,7 @@ async def bmcs(found: Installation) -> AsyncIterator[HealthLine]:
     try:
         tables = bmc_tables.build(found.config.bmc)
     except ConfigError as error:
-        yield fail("bmc", str(error), _CORRECT)
+        yield _wrong(found, "bmc", error)
         return
     nodes: dict[str, list[str]] = {name: [] for name in found.config.bmc}
     for node in found.node_names():
@@ -234,6 +240,6 @@ async def own_actions(found: Installation) -> AsyncIterator[HealthLine]:
         try:
             built = actions.build(found.config, _Nobody(), stack)
         except ConfigError as error:
-            yield fail(name, str(error), _CORRECT)
+            yield _wrong(found, name, error)
         else:
             yield ok(name, f"{len(built.actions)} can be performed with this configuration")

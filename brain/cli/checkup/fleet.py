@@ -9,11 +9,12 @@ from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
 from brain.cli.checkup.installation import NO_BRAIN, BrainAnswers, Installation
 from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
+from brain.cli.deaf import deaf, nobody_leads
 from brain.core.pack.spec import Mode
 
 APART = 2  # minor versions between brain and agents that work together
 AHEAD_S = 2.0  # a beat may have waited on its way
-_NAMES = ("agents", "nodes", "clocks of nodes", "modes")
+_OF_NODES = ("agents", "nodes", "clocks of nodes")  # what only a brain that hears them can say
 
 
 def brain(found: Installation) -> Iterator[HealthLine]:
@@ -23,7 +24,7 @@ def brain(found: Installation) -> Iterator[HealthLine]:
         yield fail(
             name, f"{NO_BRAIN}: {found.silent_why}", "where none runs, start it: `systemctl start gpuward`"
         )
-        for other in _NAMES:
+        for other in (*_OF_NODES, "modes"):
             yield unchecked(other, NO_BRAIN)
         return
     status = found.brain.status
@@ -44,15 +45,25 @@ def brain(found: Installation) -> Iterator[HealthLine]:
         yield warn(
             name, f"it is of version {status['version']}, and this is {__version__}", "restart the brain"
         )
-    if status["leads"]:
+    why = deaf(status)
+    if not status.get("connected", True):
+        if not status["troubles"]:  # it pages only after some seconds
+            yield fail(name, f"{status['brain']}: {why}", "see `broker` below, and its log")
+    elif nobody_leads(status):
+        pass  # as its trouble says
+    elif status["leads"]:
         yield ok(name, f"{status['brain']} leads cell {status['cell']}, version {status['version']}")
     elif status["leader"]:
         yield ok(name, f"{status['brain']} follows; {status['leader']} leads cell {status['cell']}")
     else:
         yield fail(name, f"{status['brain']}: nobody leads cell {status['cell']}", "see its log")
-    yield from _nodes(found, found.brain)
-    yield from _agents(found.brain)
-    yield from _clocks(found.brain)
+    if why:
+        for other in _OF_NODES:
+            yield unchecked(other, f"this brain cannot say: {why}")
+    else:
+        yield from _nodes(found, found.brain)
+        yield from _agents(found.brain)
+        yield from _clocks(found.brain)
     yield from _modes(status)
 
 

@@ -114,6 +114,13 @@ def test_every_number_of_the_settings_has_a_range() -> None:
         ("[nats]\nembedded = {prt = 1}\n", "brain.toml:2: nats.embedded.prt: unknown key: did you mean port?"),
         ('[log]\n[consol.oidc]\nissuer = "x"\n', "brain.toml:2: consol: unknown key: did you mean console?"),
         ("settings.hold_of_s = 1\n", "brain.toml:1: settings.hold_of_s: unknown key: did you mean hold_off_s?"),
+        ("\ncell = default\n", "brain.toml:2: not TOML: Invalid value"),
+        # Pasted from the manual below a file that has the table already, as the one that comes with gpuward does.
+        (
+            "[log]\n\n[traces]\n# a comment\n\n[traces]\nfile = 'x'\n",
+            "brain.toml:6: the table [traces] is there already, in line 3: move what is below this one there",
+        ),
+        ("[log]\nmax_age_s = 9\nmax_age_s = 8\n", "brain.toml:3: not TOML: Cannot overwrite a value"),
         # The file that comes with gpuward has both tables.
         ('[nats]\nurl = "tls://n"\n[nats.embedded.nodes]\n', "brain.toml:3: nats.embedded: give `url` or `embedded`, not both"),
         ('[nats]\nurl = "tls://n"\n[nats.embedded.nodes]\n', "take out the table [nats.embedded] and all below it"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,13 @@ def test_a_configuration_with_a_mistake_is_the_only_line_that_counts(tmp_path: P
     first, second = done.output.splitlines()
     assert first.startswith(f"fail       configuration: {file}:2: colour: unknown key")
     assert second.startswith("unchecked  all that it configures: ")
+
+
+def test_a_mistake_in_a_table_of_a_plug_in_names_its_line(tmp_path: Path) -> None:
+    """Such tables are read when what they are for is built, here as at a start."""
+    (tmp_path / "brain.toml").write_text(f'data_dir = "{tmp_path}"\n[channels.pager]\ntype = "pagerdooty"\n')
+    said = run("--config", str(tmp_path / "brain.toml")).output
+    assert re.search(r"fail +channels: \S+/brain\.toml:3: channels\.pager\.type: unknown type", said), said
 
 
 def test_an_old_name_is_a_warning(tmp_path: Path) -> None:

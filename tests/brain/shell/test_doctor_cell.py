@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,37 @@ def test_the_brain_that_answers_is_not_the_one_that_is_looked_at(
         assert action in wrong[0]
     same = answers(node("n1"), here=here, data_dir=str(tmp_path / "data"), config_file=file)
     assert lines(fleet.brain(site(tmp_path, brain=same)), Health.FAIL, "brain") == []
+
+
+@pytest.mark.parametrize(
+    ("more", "fails"),
+    [
+        ({"connected": False, "leads": False}, "b1: it is not connected to NATS"),
+        (
+            {
+                "connected": False,
+                "leads": False,
+                "troubles": [{"cause": "brain_disconnected", "text": "for 10 s"}],
+            },
+            "brain_disconnected: for 10 s",
+        ),
+        ({"leads": False, "troubles": [{"cause": "nobody_leads", "text": "silent"}]}, "nobody_leads: silent"),
+    ],
+)
+def test_a_brain_that_hears_nobody_says_nothing_of_nodes(
+    tmp_path: Path, more: dict[str, Any], fails: str
+) -> None:
+    """They were alive when it heard them last; that would be a false "ok" while an outage is looked into."""
+    found = [*fleet.brain(site(tmp_path, brain=answers(node("n1"), **more)))]
+    failing = lines(iter(found), Health.FAIL, "brain")
+    assert len(failing) == 1
+    assert failing[0].startswith(fails)
+    assert {one.check for one in found if one.health is Health.UNCHECKED} == {
+        "nodes",
+        "agents",
+        "clocks of nodes",
+    }
+    assert {one.check for one in found if one.health is Health.OK} == {"modes"}
 
 
 @pytest.mark.root

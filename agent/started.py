@@ -1,0 +1,60 @@
+"""What the agent says when it starts: what runs, and whether the machine is still called as when it joined."""
+
+import logging
+from pathlib import Path
+
+from agent import __version__
+from agent.config import AgentConfig
+from agent.contract.components import NODE
+from agent.contract.inert import inert
+from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
+from agent.host import Host
+from agent.nvml import bus
+
+HOST_FILE = "node.host"  # beside the node's seed; `gpuward-agent join` writes it
+NAMELESS = ("", "(none)", "localhost")  # how a machine is called until the network has named it
+
+_log = logging.getLogger(__name__)
+
+
+def started(host: Host, config: AgentConfig, *, booted: bool) -> UnsentEvent:
+    """Returns the event `agent.started`. A machine that was renamed is logged, too."""
+    gpus = sum(1 for function in host.listdir(bus.PCI) if bus.is_gpu(host, function))
+    data: dict[str, Scalar] = {
+        "version": __version__,
+        "kernel": host.kernel(),
+        "gpus": gpus,
+        "booted": booted,
+    }
+    renamed = False
+    if joined := joined_host(config):
+        name = host.hostname()
+        renamed = _label(name) not in (_label(joined), *NAMELESS)
+        data |= {"renamed": renamed, "host": clip(name)}
+        if renamed:
+            _log.warning(
+                "this machine is called %s and joined as %s when it was called %s: schedulers and BMCs are asked about %s. "
+                '`gpuward-agent join` says how it is meant (docs/cell.md, "A node is renamed")',
+                *(inert(one) for one in (name, config.node, joined, config.node)),
+            )
+    return UnsentEvent(
+        kind="agent.started",
+        component=NODE,
+        severity=Severity.WARNING if renamed else Severity.INFO,
+        data=data,
+    )
+
+
+def joined_host(config: AgentConfig) -> str:
+    """How the machine was called when it joined; empty: it is not known, as of whoever joined before version 0.2."""
+    if not config.nats_seed_file:
+        return ""
+    try:
+        return clip(Path(config.nats_seed_file).with_name(HOST_FILE).read_text(encoding="utf-8").strip())
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _label(name: str) -> str:
+    """A host name up to its first dot: some machines have it whole, some do not, and that changes."""
+    return name.partition(".")[0].lower()
