@@ -7,6 +7,7 @@ memory, reports it (`take_problems`), and tries the disk again.
 
 import contextlib
 import json
+import logging
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +28,7 @@ MEMORY_MAX_BYTES = 8 * 1024 * 1024
 LINE = "line"  # key of the kernel log's checkpoint: boot id and sequence number
 _T = TypeVar("_T")
 # SQLITE_ERROR: the tables in it are not ours
+_log = logging.getLogger(__name__)
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 
@@ -221,6 +223,7 @@ class Spool:
             self._store.close()
             self._store, self._in_memory, self._unreported = fresh, False, True
             self._measure()
+            _log.info("%s is written again: what waited in memory is in it", self._path)
 
     def close(self) -> None:
         """Closes the file."""
@@ -310,7 +313,8 @@ class Spool:
                 self._problems.append(f"{self._path} is broken ({error}) and was renamed to {aside.name}")
                 return store
         self._problems.append(
-            f"{self._path} cannot be written ({error}): events are kept in memory only; free the disk"
+            f"{self._path} cannot be written ({error}): until it can, events are kept in memory only. Make room, or mend what "
+            "this says"
         )
         self._in_memory = True
         return Store(MEMORY)

@@ -256,13 +256,14 @@ class _Session:
         return found if isinstance(found, dict) else {}
 
 
-def _check(url: str, where: str, *, insecure: bool) -> None:
-    parts = urlsplit(url)
+def _check(url: str, where: str, *, insecure: bool, shown: str = "") -> None:
+    """Refused says what is wrong with it; `shown`: as it was written."""
+    parts, shown = urlsplit(url), shown or url
     if parts.scheme not in ("https", "http") or not parts.hostname or parts.path not in ("", "/"):
-        raise Refused(f"{where}: the address must be https://host or https://host:port, not {url!r}")
+        raise Refused(f"{where}: the address must be https://host or https://host:port, not {shown!r}")
     if parts.scheme == "http" and not insecure:
         raise Refused(
-            f"{where}: {url} is not https; the password would be readable (insecure = true allows it)"
+            f"{where}: {shown} is not https; the password would be readable (insecure = true allows it)"
         )
 
 
@@ -271,7 +272,7 @@ def build(table: Mapping[str, Any], where: str) -> tuple[BmcOptions, Backend]:
     given = options(RedfishOptions, table, where)
     if given.address:
         try:
-            _check(given.address.replace("{node}", "n1"), where, insecure=given.insecure)
+            _check(given.address.replace("{node}", "n1"), where, insecure=given.insecure, shown=given.address)
         except (Refused, ValueError) as error:
             raise ConfigError(str(error)) from error
     if given.ca_file is not None and not given.ca_file.is_file():

@@ -82,7 +82,12 @@ class LeaderWatch:
             self._connected, self._turned_s = self._connection.connected, now_s
         if not self._connected:
             if now_s - self._turned_s >= self._after_s:
-                last = f"The last attempt: {self._connection.why}. " if self._connection.why else ""
+                said = self._connection.why
+                last = (
+                    f"The last attempt: {said}{'' if said.endswith(('.', '?', '!')) else '.'} "
+                    if said
+                    else ""
+                )
                 why = (
                     self._trouble()
                     or f"{last or 'Is NATS running, and reachable from here? '}Another brain may lead meanwhile."

@@ -4,7 +4,7 @@ Each becomes an input, and by the rules an incident about the node; at most one 
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from agent.contract.components import NODE
@@ -51,25 +51,38 @@ class _Runs:
 class NodeReports:
     """Counts, and says by `sweep` and at once what has to be told. `put` appends an input to the log."""
 
-    def __init__(self, put: Callable[[Input], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        put: Callable[[Input], None],
+        clock: Callable[[], float] = time.monotonic,
+        standing: Callable[[str], Iterable[str]] = lambda _: (),
+    ) -> None:
+        """`standing`: the nodes of which a report of this kind stands; whoever led before has told it."""
         self._put = put
+        self._standing = standing
         self._clock = clock
         self._nodes: dict[str, _Node] = {}
         self._runs: dict[str, _Runs] = {}
         self._count = 0
         self._run = ""
+        self._two_before: set[str] = set()  # of which it was told, and nobody has been heard since
 
     def begin(self, run: str) -> None:
         """A new leadership, by a text that no other has: what was counted before was another brain's to tell."""
         self._run = run
         self._nodes.clear()
         self._runs.clear()
+        self._two_before = set(self._standing(vocabulary.TWO_AGENTS))
 
     def beat(self, beat: Beat) -> None:
         """A beat has come: of the run of an agent that is known, of one that replaces it, or of one of two in turn."""
         runs = self._runs.get(beat.node)
         if runs is None:
-            self._runs[beat.node] = _Runs(newest=beat)
+            runs = self._runs[beat.node] = _Runs(newest=beat)
+            if beat.node in self._two_before:
+                self._two_before.remove(beat.node)
+                runs.told_s = self._clock()
+                runs.again_s = [runs.told_s]  # over, if nobody speaks in turn from now on
             return
         if beat.session != runs.newest.session:
             if runs.replaced.pop(beat.session, None) is not None:
@@ -156,7 +169,7 @@ class NodeReports:
             self._two_agents(node, runs, Severity.ERROR, active=True)
 
     def _two_agents(self, node: str, runs: _Runs, severity: Severity, *, active: bool) -> None:
-        both = (list(runs.replaced.values())[-1], runs.newest)
+        both = (*list(runs.replaced.values())[-1:], runs.newest)
         data: dict[str, str | int] = {
             "active": active,
             "sessions": ", ".join(sorted(clip(beat.session, 40) for beat in both)),

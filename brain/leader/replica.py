@@ -12,6 +12,7 @@ from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.engine import Engine
 from brain.core.inputs import Input, Pulse
+from brain.core.pack.topology import node_of
 from brain.core.state import State
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.history import HistoryWriter
@@ -59,6 +60,14 @@ class Replica:
     def look(self) -> Context:
         """What the engine knows now, for questions. Read only, until the next input."""
         return self._engine.look()
+
+    def standing(self, kind: str) -> list[str]:
+        """The nodes of which a fact of this kind stands, as a symptom that is active there."""
+        names = {
+            one.name for one in self.look().compiled.pack.symptoms if any(on.kind == kind for on in one.on)
+        }
+        active = (one.scope for one in self.state.symptoms.values() if one.active and one.name in names)
+        return [node for scope in active if (node := node_of(scope))]
 
     @property
     def identity(self) -> str:

@@ -22,7 +22,9 @@ def brain(found: Installation) -> Iterator[HealthLine]:
     name = "brain"
     if found.brain is None:
         yield fail(
-            name, f"{NO_BRAIN}: {found.silent_why}", "where none runs, start it: `systemctl start gpuward`"
+            name,
+            f"{NO_BRAIN}: {found.silent_why}",
+            "where none runs, start it: `systemctl start gpuward`; one that asks for a token: --token-file",
         )
         for other in (*_OF_NODES, "modes"):
             yield unchecked(other, NO_BRAIN)

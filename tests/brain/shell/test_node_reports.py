@@ -55,6 +55,24 @@ def test_two_that_speak_in_turn_are_told_once() -> None:
     assert [one["active"] for one in heard.reported()] == [True, False, True]
 
 
+def test_a_new_leader_ends_what_the_former_has_told() -> None:
+    """The clone was stopped while nobody led, or just before: one agent alone speaks, and after a minute that is told. It is not
+    told of a node that says nothing, nor while two still speak.
+    """
+    heard = Heard()
+    heard.reports = NodeReports(heard.told.append, lambda: heard.now_s, lambda _: ["gpu-15", "gpu-16"])
+    heard.reports.begin("2")
+    heard.beats(*"b" * 50)
+    assert heard.reported() == []
+    heard.beats(*"b" * 20)
+    assert heard.reported() == [{"active": False, "sessions": "b", "boots": 1}]
+
+    heard.told.clear()
+    heard.reports.begin("3")
+    heard.beats(*"ab" * 60)
+    assert heard.reported() == []
+
+
 def test_two_on_one_machine() -> None:
     """Their boot ids are one."""
     heard = Heard()
