@@ -25,12 +25,16 @@ def down(story: Story, nodes: list[str], every_s: float, at: float = BEGAN, *, u
 
 
 def opened(story: Story) -> list[str]:
-    """The places for which people were called, in order; a first node calls people by itself."""
+    """The places of which people were told, in order: by an alert, or as news of the one that a first node has begun, which goes
+    on as the place's (decision 69).
+    """
     ids = [note.data["page"] for note in story.time.notes if note.kind == "page.sent"]
     return [
         page.subject.scope
         for page in story.time.pages
-        if page.what == "open" and page.id in ids and not page.subject.node
+        if (page.what == "open" or (page.what == "update" and ", which explains " in page.text))
+        and page.id in ids
+        and not page.subject.node
     ]
 
 

@@ -183,10 +183,10 @@ def test_a_lowered_power_limit_is_an_open_incident_until_the_node_is_returned() 
     }
     capped: dict[str, Any] = {"limit_w": 490.0, "before_w": 700.0}
     story.event(10, "gpu.throttle", GPU, active=True, lasted_s=2.0, **slowed)
-    story.run(44)
+    story.run(104)  # its rule waits for others that the same air would warm
     assert outcome(story)[1] == [EVIDENCE, "gpu.power_limit"]
-    story.event(45, "gpu.power_capped", GPU, active=True, **capped)
-    story.event(60, "gpu.throttle", GPU, active=False, lasted_s=20.0, **slowed)
+    story.event(105, "gpu.power_capped", GPU, active=True, **capped)
+    story.event(120, "gpu.throttle", GPU, active=False, lasted_s=80.0, **slowed)
     story.run(3600)
     assert [one.state.value for one in story.incidents("gpu-thermal")] == ["closed"]
     (debt,) = story.incidents("gpu-power-capped")

@@ -226,7 +226,7 @@ async def test_what_pagerduty_resolves_stays_open_here(tmp_path: Path) -> None:
         assert (await send(url, sent))[0] == 503
         view.deaf = False
         assert (await send(url, sent))[0] == 204
-        assert [one.verb for one in view.said] == ["ack"]
+        assert [one.verb for one in view.said if one.verb != "note"] == ["ack"]
 
 
 async def test_others_at_pagerduty_may_what_the_site_allows(tmp_path: Path) -> None:
