@@ -106,8 +106,11 @@ async def test_whoever_has_shown_a_credential_keeps_the_place(
     ann = people.token_file(tmp_path / "d")
     async with (
         console(tmp_path / "d", users=people.ANN["users"]) as (url, _),
-        aiohttp.ClientSession(headers=people.bearer(ann)) as mine,
-        aiohttp.ClientSession() as stranger,
+        # Their own side keeps an idle connection for longer than a loaded machine takes for this.
+        aiohttp.ClientSession(
+            headers=people.bearer(ann), connector=aiohttp.TCPConnector(keepalive_timeout=300)
+        ) as mine,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(keepalive_timeout=300)) as stranger,
     ):
 
         async def place(of: aiohttp.ClientSession) -> aiohttp.client_proto.ResponseHandler:
