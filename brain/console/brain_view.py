@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from brain.cell.registry import CellNode
 from brain.config import BrainConfig
+from brain.console.disk_view import DiskView
 from brain.console.feed import Feed
 from brain.console.past_view import Named, Past
 from brain.core.context import Context
@@ -261,30 +262,6 @@ class ArchiveView(Protocol):
     @property
     def missing(self) -> int:
         """Messages that had gone from the log before they were written."""
-        ...
-
-
-class DiskView(Protocol):
-    """This brain's own disk. Read only."""
-
-    @property
-    def states(self) -> Mapping[str, bool]:
-        """Returns for each state in which a disk can be whether this one is in it, as far as is known."""
-        ...
-
-    @property
-    def readable(self) -> bool:
-        """Can files on it be read?"""
-        ...
-
-    @property
-    def free_bytes(self) -> int | None:
-        """Bytes left when it was tried last; None: not known."""
-        ...
-
-    @property
-    def trouble(self) -> str:
-        """What is wrong with it, in a few words; empty: nothing."""
         ...
 
 

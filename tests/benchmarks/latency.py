@@ -54,7 +54,7 @@ def repair(running: Stack, within_s: float = 10.0) -> None:
         except click.ClickException:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(0.05)
+            time.sleep(0.05)  # before it asks again, until the deadline
     for incident in running.incidents("gpu-memory-replace"):
         people.submit("close", id=incident["id"])
 

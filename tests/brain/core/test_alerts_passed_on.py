@@ -1,6 +1,7 @@
 """An alert goes on when another incident explains its own: one key, one acknowledgement, one queue (decision 69)."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ def explains(it: Pager, by: Incident, *ids: str) -> None:
     """One incident explains others, which end."""
     for id_ in ids:
         other = it.state.incidents[id_]
-        it.handles(lambda ctx, one=other: escalation.passed_on(ctx, by, one))  # type: ignore[misc]
+        it.handles(partial(escalation.passed_on, by=by, other=other))
         other.explained_by, other.state = by.id, IncidentState.EXPLAINED
         it.ends(id_, why="the leaf explains it")
 
@@ -199,7 +200,7 @@ def test_it_goes_from_place_to_place_and_is_forgotten_with_the_last() -> None:
     assert [one.scope for one in pod.pages.faces] == ["node/n-a", "leaf/l1"]
     assert (leaf.pages.passed_to, it.state.alerts) == ("pod", {"a": "pod"})
     for one in (it.state.incidents["a"], leaf):
-        it.handles(lambda ctx, over=one: escalation.forget(ctx, over))  # type: ignore[misc]
+        it.handles(partial(escalation.forget, incident=one))
         del it.state.incidents[one.id]
     assert alerts.holder(it.state, "a") is pod
     assert it.timers == {"page:a": 300, "escalate:a": 300}
