@@ -13,10 +13,10 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 import nats.errors
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 from nats.js.api import (
     AckPolicy,
     ConsumerConfig,
@@ -30,16 +30,19 @@ from nats.js.errors import NotFoundError, ServiceUnavailableError
 
 from agent.contract import subjects
 from agent.contract.messages import MAX_EVENT_BYTES
+from agent.shared.nats_client import passed_directly
 from agent.shared.nats_connection import LOST
 from agent.shared.tasks import end
-from brain.adapters.server_words import asked_at, parse_delivery
+from brain.adapters.arrivals import Arrivals, Offer, passed_on
 
 MAX_BYTES = 16 * 1024**2  # of one lane
 MAX_AGE_S = 10.0
 # What the server keeps free for all lanes of a cell; it reserves that much, and uses what is in them.
 RESERVED_BYTES = (subjects.LANES + subjects.PARTS_LANES) * MAX_BYTES
 _CONSUMER = "brain"
-_PENDING = 2048  # messages of one lane that the brain has and has not dealt with
+# Messages of one lane that the brain has and has not dealt with. A brain that is behind must not have seconds of them on its
+# connection, before the log's answers and its lease; and one event of each node of a lane is to fit beside its beats.
+_PENDING = 512
 _ACK_WAIT_S = 60.0  # longer than anything is kept
 _HEARTBEAT_S = 1.0
 _LOST_AFTER_S = 4.0  # without a message or heartbeat for so long, the consumer is gone
@@ -49,20 +52,6 @@ _INACTIVE_S = 300.0
 _PASSING = (TimeoutError, nats.errors.TimeoutError, ServiceUnavailableError, NotFoundError)
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """One message of a node. The subject is the server's word for who sent it; the body is the node's."""
-
-    node: str
-    # subjects.EVENT, BEAT, ANSWER or EVIDENCE
-    what: str
-    body: bytes
-    # When it came to the server, seconds since 1970 by the server's clock.
-    at: float
-    # Where to say that it was dealt with.
-    token: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,18 +121,22 @@ class Lanes:
         """
         subscriptions = []
         self._asked.clear()
+        arrivals = Arrivals(self._client, self._cell, take)
+        dealing = asyncio.create_task(arrivals.serve(), name="arrivals")
+        direct = contextlib.ExitStack()
         try:
             inbox = self._client.new_inbox()
             # One each: the server does not see that somebody listens where only a wildcard matches.
             for number in range(len(self._lanes)):
-                subscriptions.append(
-                    await self._client.subscribe(
-                        f"{inbox}.{number}",
-                        cb=self._receiver(number, take),
-                        pending_msgs_limit=-1,
-                        pending_bytes_limit=-1,
-                    )
+                taker = arrivals.taker(partial(self._hear, number))
+                subscription = await self._client.subscribe(
+                    f"{inbox}.{number}",
+                    cb=passed_on(taker),
+                    pending_msgs_limit=-1,
+                    pending_bytes_limit=-1,
                 )
+                subscriptions.append(subscription)
+                direct.enter_context(passed_directly(self._client, subscription, taker))
             for number in _told(await self._each(lambda number: self._consume(number, inbox))):
                 self._heard[number] = -_LOST_AFTER_S  # the watch goes on with it
             watch = asyncio.create_task(self._watch(inbox, interrupted), name="lanes")
@@ -153,6 +146,8 @@ class Lanes:
                 watch.cancel()
                 await asyncio.wait({watch})
         finally:
+            direct.close()
+            await end(dealing)
             for subscription in subscriptions:
                 with contextlib.suppress(*LOST):
                     await subscription.unsubscribe()
@@ -218,25 +213,8 @@ class Lanes:
         self._asked.discard(number)
         self._heard[number] = self._clock()
 
-    def _receiver(
-        self, number: int, take: Callable[[Offer], Awaitable[None]]
-    ) -> Callable[[Msg], Awaitable[None]]:
-        async def receive(message: Msg) -> None:
-            self._heard[number] = self._clock()
-            if message.headers is not None and "Status" in message.headers:
-                if asked := asked_at(message.reply, message.headers):
-                    await self._client.publish(asked)
-                return
-            if (offer := self._offer(message)) is not None:
-                await take(offer)
-
-        return receive
-
-    def _offer(self, message: Msg) -> Offer | None:
-        node, what = subjects.offered(message.subject)
-        if message.subject != subjects.lane(self._cell, node, what):
-            return None  # not a lane of this node: the server's configuration is not ours
-        return Offer(node, what, message.data, parse_delivery(message.reply).at, message.reply)
+    def _hear(self, number: int) -> None:
+        self._heard[number] = self._clock()
 
     async def _watch(self, inbox: str, interrupted: Callable[[], None]) -> None:
         """Makes the consumer of a lane anew when it is gone, for example after its server was lost. All such lanes side by

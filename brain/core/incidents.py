@@ -122,7 +122,7 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     by = explaining.explained_by(ctx, rule, scope) or _for_a_stray(ctx, rule, scope)
     if by is not None:
         by.explains += 1
-        _affects(by, [node_of(scope)])
+        _affects(ctx, by, [node_of(scope)])
         ctx.show(by)
         if by.explains <= MAX_LISTED:
             text = f"{cause} at {scope} is explained by {by.cause} at {by.scope}"
@@ -152,10 +152,11 @@ def _for_a_stray(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     return None
 
 
-def _affects(incident: Incident, nodes: Iterable[str]) -> None:
-    """Counts nodes in, each once."""
+def _affects(ctx: Context, incident: Incident, nodes: Iterable[str]) -> None:
+    """Counts nodes in, each once. One of them may stand outside of a maintenance window."""
     incident.affected |= {node: True for node in nodes if node}
     incident.nodes = max(incident.nodes, len(incident.affected))
+    escalation.look_again(ctx, incident)
 
 
 def match_ended(ctx: Context, rule: str, scope: str) -> Incident | None:
@@ -235,7 +236,7 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
     ctx.state.incidents[incident.id] = incident
     ctx.state.dismissed.pop(ids.key(rule.name, scope), None)
     ctx.index.add_incident(incident)
-    _affects(incident, [incident.node])
+    _affects(ctx, incident, [incident.node])
     _gather(ctx, incident, rule, scope)
     stale_s = ctx.compiled.settings.stale_s + situations.waited_s(ctx, incident.symptoms)
     incident.stale = bool(incident.evidence) and all(
@@ -324,7 +325,7 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     for fact in symptom.evidence:
         if fact.id not in known and len(incident.evidence) < MAX_LISTED:
             incident.evidence.append(fact)
-    _affects(incident, symptom.members or releases.ill_with(ctx, symptom))
+    _affects(ctx, incident, symptom.members or releases.ill_with(ctx, symptom))
     _explain_more(ctx, incident, (*releases.explains(ctx, symptom), *sprees.explains(ctx, symptom)))
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:
         incident.stale = False
@@ -351,7 +352,7 @@ def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
         by.page = Paging.OPEN  # whoever was called for the other one hears of what took it over
     known.keep(ctx, by, other)
     by.explains += 1
-    _affects(by, [*other.affected, other.node])
+    _affects(ctx, by, [*other.affected, other.node])
     wider.inherits(ctx, by, other)
     if not wider.stood_before(ctx, by, other):
         escalation.passed_on(ctx, by, other)

@@ -12,6 +12,7 @@ from brain.core.faults import spread, symptoms
 from brain.core.healing import drains
 from brain.core.operators import requests
 from brain.core.pack.spec import Place, Symptom
+from brain.core.paging import escalation
 
 _SHOWN = 5  # nodes that a note names
 
@@ -25,6 +26,8 @@ def reloaded(ctx: Context, before: Mapping[str, Symptom]) -> None:
     ctx.changed.extend(symptom for symptom in ctx.state.symptoms.values() if symptom.active)
     _judge_by_new_places(ctx)
     requests.plan_schedules(ctx)
+    for incident in list(ctx.state.incidents.values()):
+        escalation.look_again(ctx, incident)
     ctx.freed = True  # the site may have set other modes and limits
 
 

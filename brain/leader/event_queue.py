@@ -21,8 +21,9 @@ from agent.contract import subjects
 from agent.contract.acknowledgements import LEFT_OUT, MAX_ENTRIES, encode_acknowledgement
 from agent.contract.errors import ContractError
 from agent.contract.messages import Event, encode_event
+from brain.adapters.arrivals import Offer
 from brain.adapters.codec import read_event
-from brain.adapters.lanes import Lanes, Offer
+from brain.adapters.lanes import Lanes
 from brain.adapters.server_words import place_of
 from brain.core.pack import vocabulary
 from brain.leader.node_reports import NodeReports
@@ -30,6 +31,9 @@ from brain.leader.quotas import BESIDE_BODY, NodeQuota
 
 ON_THE_WAY = 256
 RESEND_S = 2.0  # an event that the log has not answered for so long is published again
+REMEMBERED = (
+    16_384  # events that are on the log, and are not written again when their nodes offer them once more
+)
 LATE_S = 0.25  # an event that waited longer than this for us says so in its age
 
 
@@ -68,6 +72,8 @@ class EventQueue:
         self._turn: deque[str] = deque()  # nodes with waiting events, within their pace
         self._later: list[tuple[float, str]] = []  # nodes above it, and when it is their turn again: a heap
         self._sent: dict[int, _Sent] = {}
+        self._on_the_way: set[str] = set()  # ids of the events in it
+        self._places: dict[str, int] = {}  # event id → its place on the log, of the newest ones
         self._number = 0
         self._inbox = client.new_inbox()
         self._stored: dict[str, list[tuple[str, int]]] = {}  # node → what is to be acknowledged
@@ -136,6 +142,14 @@ class EventQueue:
             self._reports.unreadable(offer.node, subject, str(error))
             await self._lanes.done(offer)
             return
+        if (
+            event.id in self._on_the_way
+        ):  # its node has waited for too long: the answer to the first one is its answer
+            await self._lanes.done(offer)
+            return
+        if (place := self._places.get(event.id)) is not None:
+            await self._store(offer, event.id, place)
+            return
         if event.kind in vocabulary.KINDS:
             self._reports.foreign_word(offer.node, event.kind)
             await self._store(offer, event.id, LEFT_OUT)
@@ -150,6 +164,7 @@ class EventQueue:
         # Encoded anew: nothing stands on the log but what was read and checked.
         body = orjson.dumps(encode_event(_aged(event, self._log_now() - offer.at)))
         sent = self._sent[self._number] = _Sent(offer, event, body, now_s)
+        self._on_the_way.add(event.id)
         await self._publish(self._number, sent)
 
     async def _publish(self, number: int, sent: _Sent) -> None:
@@ -183,6 +198,10 @@ class EventQueue:
         if (place := place_of(message.data)) is None:
             return
         if (sent := self._sent.pop(number, None)) is not None:
+            self._on_the_way.discard(sent.event.id)
+            self._places[sent.event.id] = place
+            if len(self._places) > REMEMBERED:
+                del self._places[next(iter(self._places))]
             await self._store(sent.offer, sent.event.id, place)
 
     async def _store(self, offer: Offer, event_id: str, place: int) -> None:

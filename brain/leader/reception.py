@@ -10,6 +10,7 @@ Nothing that a node says may end the session of the brain (decision 33): what br
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -21,8 +22,9 @@ from agent.contract.acknowledgements import encode_acknowledgement
 from agent.contract.errors import ContractError
 from agent.shared.nats_connection import LOST
 from agent.shared.tasks import Tasks
+from brain.adapters.arrivals import Offer
 from brain.adapters.evidence_store import EvidenceStore
-from brain.adapters.lanes import Lanes, Offer
+from brain.adapters.lanes import Lanes
 from brain.adapters.liveness import Beats
 from brain.allowance import Allowance
 from brain.leader.event_queue import EventQueue
@@ -82,7 +84,7 @@ class Reception:
         except LOST:
             raise
         except BROKEN_BY_TEXT as error:
-            now_s = asyncio.get_running_loop().time()
+            now_s = time.monotonic()
             if now_s >= self._logged_s + LOGGED_EVERY_S:
                 self._logged_s = now_s
                 _log.exception("an offer of %s (%s) broke what reads it", offer.node, offer.what)
@@ -120,7 +122,7 @@ class Reception:
         found = self._allowances.get(key)
         if found is None:
             found = self._allowances[key] = Allowance(*ALLOWANCES[offer.what])
-        return found.spend(asyncio.get_running_loop().time())
+        return found.spend(time.monotonic())
 
     def _unreadable(self, offer: Offer, why: str) -> None:
         self._reports.unreadable(offer.node, subjects.lane(self._cell, offer.node, offer.what), why)

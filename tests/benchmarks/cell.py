@@ -4,7 +4,7 @@
     GPUWARD_CELL_NODES=1000 python -m tests.benchmarks cell
 
 Each node has its account and its connection, and beats every 2 s as agents do. Brain, broker and all nodes share the machine. The
-broker has the memory limit that the embedded one has, unless GOMEMLIMIT is set.
+broker collects its garbage as the embedded one does, unless GOGC is set.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ def prepared() -> int:
         f"needs {count + 1000} open files, and may have {most}: GPUWARD_CELL_NODES={most - 2000}"
     )
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    os.environ.setdefault("GOMEMLIMIT", nats_server.MEMORY_LIMIT)
+    os.environ.setdefault("GOGC", nats_server.COLLECTED_AT_PERCENT)
     return count
 
 

@@ -14,8 +14,9 @@ from nats.js import JetStreamManager
 from nats.js.errors import NotFoundError
 
 from agent.contract import subjects
+from brain.adapters.arrivals import Offer
 from brain.adapters.broker import brain_connection
-from brain.adapters.lanes import Lanes, Offer, lanes
+from brain.adapters.lanes import Lanes, lanes
 from brain.nats_config import NatsConfig
 from tests.real.nats import nats_server
 

@@ -394,7 +394,9 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A maintenance window: nothing disruptive happens in its scope without an approval."""
+    """A maintenance window: nothing disruptive happens in its scope without an approval, and nobody is called for what lies
+    wholly within it before it ends (brain/core/paging/quiet.py).
+    """
 
     # as in a hold: `node/n1`, `rack/r3`, `all`
     scope: str
@@ -435,7 +437,8 @@ class Settings:
     stale_s: float = 120.0
     # how long an approval is valid
     approval_s: float = 3600.0
-    # maintenance windows: nothing disruptive in their scopes without an approval
+    # maintenance windows: nothing disruptive in their scopes without an approval, and what lies within them calls nobody before
+    # their end, P0 excepted
     maintenance: tuple[Window, ...] = ()
     # query the scheduler for a node's jobs before a disruptive rung (set when a scheduler is configured)
     ask_jobs: bool = False

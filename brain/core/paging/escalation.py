@@ -10,7 +10,7 @@ retries them; `grouping.py` collects the alerts of a storm or of a digest.
 
 from brain.core.context import Context
 from brain.core.pack.spec import ONCALL, EscalationStep, Priority
-from brain.core.paging import alerts, grouping, queue
+from brain.core.paging import alerts, grouping, queue, quiet
 from brain.core.paging.queue import What
 from brain.core.state import AlertGroup, Incident, IncidentState
 
@@ -19,7 +19,7 @@ ONCE_S = 30 * 86_400.0  # how long a value of `page_once` counts as paged
 TOLD_BY = 2  # nodes that have shown a value, when it counts as told for all
 MAX_ONCE = 100  # values that are remembered of one node
 MAX_SAID = 20
-TIMERS = ("page", "redeliver", "escalate", "group", "storm")  # kinds of timers for `timer`
+TIMERS = ("page", "redeliver", "escalate", "group", "storm", quiet.TIMER)  # kinds of timers for `timer`
 
 
 def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCALL) -> None:
@@ -28,13 +28,15 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
     The first page to a group opens an alert there, whatever `what` is. An update that says what was said before is not
     sent again: until somebody acknowledges, the repeats see to it. What was acknowledged before its first page is told once,
     and calls nobody. Nobody is paged for an incident whose rule pages once for each value, when another incident was paged
-    for this one's.
+    for this one's; nor, before its end, for what lies within a maintenance window (quiet.py).
     """
+    chain = to == ONCALL or _is_missing(ctx, to)
+    if chain and quiet.waits(ctx, incident, text):
+        return
     if not _pages_first(ctx, incident):
         why = f"{incident.page_once} was paged for another incident: {text}"
         ctx.note("page.left_out", why, incident=incident.id, scope=incident.scope)
         return
-    chain = to == ONCALL or _is_missing(ctx, to)
     if chain and incident.pages.was is not None:
         _tell_whose(ctx, incident, text)
         return
@@ -129,6 +131,7 @@ def raised(ctx: Context, incident: Incident, before: Priority) -> None:
         return
     acked_by, pages.acked_by = pages.acked_by, ""
     if not pages.first_at:
+        look_again(ctx, incident)
         return
     pages.severities.append(before)
     text = f"raised from {before} to {incident.severity}"
@@ -151,6 +154,15 @@ def raised(ctx: Context, incident: Incident, before: Priority) -> None:
     _escalate(ctx, incident)
 
 
+def look_again(ctx: Context, incident: Incident) -> None:
+    """Something of the incident, of its window or of the rules has changed: where its first page waited for a window that does
+    not hold all of it any more, it is sent. Nobody is called for what is over, if it stays so.
+    """
+    text = incident.pages.later
+    if text and not quiet.waits(ctx, incident, text) and incident.state is not IncidentState.RECOVERED:
+        page(ctx, incident, "open", f"no maintenance window holds it any more: {text}")
+
+
 def _call_anew(ctx: Context, incident: Incident, text: str, to: str) -> None:
     """Pages a group that was paged before, by the incident's own alert: an alert group was acknowledged, or wakes nobody."""
     alert_group = ctx.state.alert_groups.get(incident.pages.grouped.pop(to, ""))
@@ -165,6 +177,7 @@ def passed_on(ctx: Context, by: Incident, other: Incident) -> None:
     """
     if not alerts.passes(by, other):
         return
+    quiet.over(ctx, by)
     who = by.pages.acked_by
     alerts.pass_on(ctx, by, other)
     if who:
@@ -231,6 +244,8 @@ def timer(ctx: Context, kind: str, what: str) -> None:
             queue.redeliver(ctx, what)
         case "storm":
             grouping.storm_over(ctx, what)
+        case quiet.TIMER if what in ctx.state.incidents:
+            look_again(ctx, ctx.state.incidents[what])
         case "group" if alert_group is not None:
             grouping.send_collected(ctx, alert_group)
         case "page" if (about := alert_group or incident) is not None:
@@ -256,6 +271,7 @@ def forget(ctx: Context, incident: Incident) -> None:
 
 
 def _stop_timers(ctx: Context, incident: Incident) -> None:
+    quiet.over(ctx, incident)
     if incident.pages.passed_to:
         return  # they are another one's
     ctx.cancel_timer(f"page:{alerts.key(incident)}")
