@@ -35,9 +35,6 @@ START_WITHIN_S = 10.0
 STOP_WITHIN_S = 10.0
 _RELOAD_WITHIN_S = 5.0
 _POLL_S = 0.01
-# Go collects its garbage at one and a half times of what is in use, in place of twice. No limit in bytes (GOMEMLIMIT): with
-# 900 MiB a storm of 10,000 nodes, which need more, left the server collecting for ever and doing nothing else (docs/benchmarks.md).
-COLLECTED_AT_PERCENT = "50"
 _PR_SET_PDEATHSIG = 1
 _log = logging.getLogger(__name__)
 # Loaded here, since hardly anything is allowed in the child between fork and exec.
@@ -202,7 +199,6 @@ class NatsServer:
             self._log.begin()
             self._process = subprocess.Popen(
                 [_binary(), "-c", str(self._config)],
-                env={"GOGC": COLLECTED_AT_PERCENT} | os.environ,
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,

@@ -3,8 +3,7 @@
     python -m tests.benchmarks cell                      # 10,000 nodes
     GPUWARD_CELL_NODES=1000 python -m tests.benchmarks cell
 
-Each node has its account and its connection, and beats every 2 s as agents do. Brain, broker and all nodes share the machine. The
-broker collects its garbage as the embedded one does, unless GOGC is set.
+Each node has its account and its connection, and beats every 2 s as agents do. Brain, broker and all nodes share the machine.
 """
 
 import asyncio
@@ -20,7 +19,6 @@ from pathlib import Path
 import nats
 from nacl.signing import SigningKey
 
-from brain.adapters import nats_server
 from tests.benchmarks.beating_nodes import names
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.footprint import Family, watch
@@ -40,7 +38,6 @@ def prepared() -> int:
         f"needs {count + 1000} open files, and may have {most}: GPUWARD_CELL_NODES={most - 2000}"
     )
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    os.environ.setdefault("GOGC", nats_server.COLLECTED_AT_PERCENT)
     return count
 
 
