@@ -306,8 +306,8 @@ class PageState:
     was: AlertFace | None = None
     # what it was before it passed to this incident, under each severity; the newest last; bounded
     faces: list[AlertFace] = field(default_factory=list)
-    # what the first page will say that waits for the end of a maintenance window; empty: none waits
-    later: str = ""
+    # channel group -> what it will be told first, at the end of a maintenance window; empty: nobody is
+    later: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)

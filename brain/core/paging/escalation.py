@@ -31,7 +31,7 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
     for this one's; nor, before its end, for what lies within a maintenance window (quiet.py).
     """
     chain = to == ONCALL or _is_missing(ctx, to)
-    if chain and quiet.waits(ctx, incident, text):
+    if quiet.waits(ctx, incident, ONCALL if chain else to, text):
         return
     if not _pages_first(ctx, incident):
         why = f"{incident.page_once} was paged for another incident: {text}"
@@ -158,9 +158,9 @@ def look_again(ctx: Context, incident: Incident) -> None:
     """Something of the incident, of its window or of the rules has changed: where its first page waited for a window that does
     not hold all of it any more, it is sent. Nobody is called for what is over, if it stays so.
     """
-    text = incident.pages.later
-    if text and not quiet.waits(ctx, incident, text) and incident.state is not IncidentState.RECOVERED:
-        page(ctx, incident, "open", f"no maintenance window holds it any more: {text}")
+    for to, text in list(incident.pages.later.items()):
+        if not quiet.waits(ctx, incident, to, text) and incident.state is not IncidentState.RECOVERED:
+            page(ctx, incident, "open", f"no maintenance window holds it any more: {text}", to=to)
 
 
 def _call_anew(ctx: Context, incident: Incident, text: str, to: str) -> None:

@@ -15,9 +15,9 @@ TIMER = "quiet"  # when the window of an incident ends
 _BY_NODES = ("chassis", "nvlink", "leaf", "rack", "power", "cooling", "row", "pod")
 
 
-def waits(ctx: Context, incident: Incident, text: str) -> bool:
-    """Whether the incident's first page waits for the end of a window: then `text` is what it will say. What people were told of
-    before the window opened waits for nothing.
+def waits(ctx: Context, incident: Incident, to: str, text: str) -> bool:
+    """Whether the first page of a channel group waits for the end of a window: then `text` is what it will say. What people were
+    told of before the window opened waits for nothing.
     """
     pages = incident.pages
     if pages.first_at or pages.was is not None:
@@ -30,15 +30,15 @@ def waits(ctx: Context, incident: Incident, text: str) -> bool:
         told = stops.text(around[-1])
         why = f"{told}; nobody is called before that ends, and then if it is still so: {text}"
         ctx.note("page.waits", why, incident=incident.id, scope=incident.scope)
-    pages.later = text
+    pages.later[to] = text
     ctx.set_timer(f"{TIMER}:{incident.id}", around[-1].until)
     return True
 
 
 def over(ctx: Context, incident: Incident) -> None:
-    """Its page waits no more."""
+    """Its pages wait no more."""
     if incident.pages.later:
-        incident.pages.later = ""
+        incident.pages.later = {}
         ctx.cancel_timer(f"{TIMER}:{incident.id}")
 
 

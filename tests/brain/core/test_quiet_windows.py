@@ -180,7 +180,7 @@ def test_what_is_over_for_now_calls_nobody() -> None:
     it.passes(3590)
     incident.state = IncidentState.RECOVERED
     it.passes(20)
-    assert (it.sent, incident.pages.later) == ([], "")
+    assert (it.sent, incident.pages.later) == ([], {})
 
 
 def test_who_has_acknowledged_is_not_called() -> None:
@@ -192,9 +192,14 @@ def test_who_has_acknowledged_is_not_called() -> None:
     assert it.sent == []
 
 
-def test_a_group_that_a_runbook_names_hears_it() -> None:
-    """Only what calls those on call waits."""
+def test_a_group_that_a_runbook_names_waits_too() -> None:
+    """Those who look after the switches have said themselves that they replace it. Each group hears what was for it."""
     it = site(window())
     ill(it)
-    it.pages("a", "update", "replace the card", to="hardware")
-    assert [(page.to, page.text) for _, page in it.sent] == [("hardware", "replace the card")]
+    it.pages("a", "update", "it is suspected", to="network")
+    assert it.sent == []
+    it.passes(3600)
+    assert [(page.to, page.what, page.text) for _, page in it.sent] == [
+        ("oncall", "open", "no maintenance window holds it any more: it is lost"),
+        ("network", "open", "no maintenance window holds it any more: it is suspected"),
+    ]
