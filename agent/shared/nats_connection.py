@@ -30,6 +30,10 @@ _log = logging.getLogger(__name__)
 CONNECT_TIMEOUT_S = 3
 PING_S = 1.0
 SILENT_S = 2.0  # a server that has not answered a ping for so long is given up
+# Twice as long each time that one was, up to so many times, until a session lasts: a server that is short of its processor
+# answers late, and everybody who comes back makes that worse.
+MOST_PATIENCE = 8
+PATIENT_S = 60.0  # a session that lasted as long was a good one for that
 FIRST_PAUSE_S = 0.05
 MAX_PAUSE_S = 2.0
 _NEVER_S = 10**9  # nats-py's own pings wake the process once more each time: see _hold
@@ -93,6 +97,7 @@ class NatsConnection:
         self._announced = False
         self._cause: Exception | None = None  # why the present attempt fails
         self._told: set[str] = set()  # errors since the last good session
+        self._patience = 1  # times the usual, with a server that does not answer
         self.connected = False
         self.why = ""  # it is not connected, or was not the last time
 
@@ -216,8 +221,8 @@ class NatsConnection:
             reading: asyncio.Task[None] | None = getattr(client, "_reading_task", None)
             waits = {task, again} if reading is None else {task, again, reading}
             # Two looks at least: after the first one our own answer may still be unread, when we were held up ourselves.
-            patience_s = max(SILENT_S, 2 * self._look_s)
-            while not client.is_closed and unanswered_s < patience_s:
+            base_s, began_s, patience = max(SILENT_S, 2 * self._look_s), time.monotonic(), self._patience
+            while not client.is_closed and unanswered_s < base_s * patience:
                 done, _ = await asyncio.wait(
                     waits, timeout=until_next(self._look_s), return_when=asyncio.FIRST_COMPLETED
                 )
@@ -230,9 +235,13 @@ class NatsConnection:
                 elif time.monotonic() - pinged_s >= self._ping_s - self._look_s / 2:
                     ping = asyncio.ensure_future(_answered(client))
                     pinged_s, unanswered_s = time.monotonic(), 0.0
+                    if pinged_s - began_s >= PATIENT_S:
+                        patience = 1
             if again.done():
                 _log.info("connecting again")
             elif not task.done():
+                silent = unanswered_s >= base_s * patience
+                self._patience = min(MOST_PATIENCE, 2 * patience) if silent else patience
                 self._report("connection lost")
                 # First: nats-py's wait for a socket that takes nothing ignores its cancellation.
                 _abort(client)

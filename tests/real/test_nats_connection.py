@@ -14,7 +14,14 @@ import pytest
 from nats.aio.client import Client
 
 from agent.contract.errors import ConfigError
-from agent.shared.nats_connection import FIRST_PAUSE_S, MAX_PAUSE_S, PING_S, STEADY_S, NatsConnection
+from agent.shared.nats_connection import (
+    FIRST_PAUSE_S,
+    MAX_PAUSE_S,
+    PING_S,
+    SILENT_S,
+    STEADY_S,
+    NatsConnection,
+)
 from agent.shared.rhythm import pause
 from agent.uplink.connection import node_connection
 from tests.real.nats import nats_server
@@ -110,6 +117,32 @@ async def test_a_server_that_hangs_is_given_up(tmp_path: Path) -> None:
             assert time.monotonic() - stopped_s >= PING_S, "not by the first ping that comes a moment late"
             server.resume()
             await until(lambda: connection.connected)
+
+
+async def test_who_was_given_up_is_waited_for_longer(tmp_path: Path) -> None:
+    """A server that is short of its processor answers late, time and again: who comes back each time makes that worse."""
+    sessions = 0
+
+    async def session(_: Client) -> None:
+        nonlocal sessions
+        sessions += 1
+        await asyncio.Event().wait()
+
+    with nats_server(tmp_path) as server:
+        async with kept([server.url], session) as connection:
+            await until(lambda: connection.connected)
+            server.pause()
+            await until(lambda: not connection.connected)
+            server.resume()
+            await until(lambda: connection.connected and sessions == 2)
+            server.pause()
+            await pause(SILENT_S + 1)  # as long as was too long the first time
+            server.resume()
+            await pause(PING_S + 0.5)
+            assert (connection.connected, sessions) == (True, 2)
+            server.pause()
+            await until(lambda: not connection.connected)
+            server.resume()
 
 
 async def test_who_is_held_up_himself_does_not_blame_the_server(tmp_path: Path) -> None:
