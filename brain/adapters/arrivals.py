@@ -75,13 +75,11 @@ class Arrivals:
     async def _survived(
         self, subject: bytes, reply: bytes, body: bytes, told: Mapping[str, str] | None
     ) -> None:
-        """What goes wrong with one message ends nothing: its node offers it again."""
+        """Where the connection is lost, the node offers it again."""
         try:
             await self._deal(subject, reply, body, told)
         except LOST as error:
             _log.debug("an offer is left to the next connection: %s", error)
-        except Exception:  # noqa: BLE001 - as nats-py, which tells of it and goes on
-            _log.exception("an offer on %s could not be dealt with", subject)
 
     async def _deal(self, subject: bytes, reply: bytes, body: bytes, told: Mapping[str, str] | None) -> None:
         if told is not None:

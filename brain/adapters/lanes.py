@@ -115,9 +115,10 @@ class Lanes:
     @contextlib.asynccontextmanager
     async def taken(
         self, take: Callable[[Offer], Awaitable[None]], interrupted: Callable[[], None]
-    ) -> AsyncIterator[None]:
+    ) -> AsyncIterator[asyncio.Task[None]]:
         """While the context is open, each offer is passed to `take`, and nobody else gets one. `interrupted` is called
-        when a lane has been silent without cause, and is heard again.
+        when a lane has been silent without cause, and is heard again. The task ends when `take` raises what is no loss of the
+        connection.
         """
         subscriptions = []
         self._asked.clear()
@@ -141,7 +142,7 @@ class Lanes:
                 self._heard[number] = -_LOST_AFTER_S  # the watch goes on with it
             watch = asyncio.create_task(self._watch(inbox, interrupted), name="lanes")
             try:
-                yield
+                yield dealing
             finally:
                 watch.cancel()
                 await asyncio.wait({watch})

@@ -83,7 +83,8 @@ class Intake:
                 background=tasks,
                 shut_out=self._shut_out,
             )
-            await stack.enter_async_context(lanes.taken(reception.take, self._interrupted))
+            dealing = await stack.enter_async_context(lanes.taken(reception.take, self._interrupted))
+            tasks.start(_ended(dealing), "offers")
             self._interrupted()  # no beat was heard until now
             deposed = tasks.start(self._until_deposed(), "leads")
             failed = asyncio.ensure_future(tasks.wait())
@@ -99,3 +100,10 @@ class Intake:
             checks += 1
             if checks % SWEEP_EVERY == 0:
                 self._reports.sweep()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Waits for it, and raises what it has raised."""
+    await asyncio.wait((task,))
+    if not task.cancelled():
+        task.result()
