@@ -1,5 +1,5 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test quick nightly lint hooks attacks bench compare chaos fuzz mutants stories docs screenshots site dashboards safety judgement packages images dist bundle audit lock clean
+.PHONY: help setup up test test-real quick nightly lint hooks attacks bench compare chaos fuzz mutants stories docs screenshots site dashboards safety judgement packages images dist bundle audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
@@ -11,10 +11,13 @@ MINUTES ?= 10
 # Most long tests wait for processes and clocks: three times as many at a time as a small machine has processors. A file's tests stay
 # together.
 WORKERS ?= 6
+# Tests of whole processes, real servers and browsers. All others are `make test`.
+REAL := tests/real tests/e2e tests/security tests/web
+RUN_TESTS := $(BIN)/pytest -rsfE -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PIN := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 help:            ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:           ## the virtual environment with pinned dependencies, and both commands in .venv/bin
 	@deploy/dev/setup.sh
@@ -23,11 +26,15 @@ up: setup        ## NATS, brain, this machine's agent (shadow mode) and 16 simul
 	@$(BIN)/gpuward up --data $(DATA)
 
 # Many container images set it; without compiled files each of the hundreds of processes compiles all of its modules anew.
-test quick bench: export PYTHONDONTWRITEBYTECODE :=
+test test-real quick bench: export PYTHONDONTWRITEBYTECODE :=
 
-test: setup      ## every test that can run here; as root on Debian or Ubuntu it installs the real components
+test: setup      ## all tests but those of whole sites: ten minutes; as root on Debian or Ubuntu it installs the real components
 	@deploy/dev/components.sh
-	@$(BIN)/pytest tests -rsfE -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	@$(RUN_TESTS) tests $(addprefix --ignore=,$(REAL))
+
+test-real: setup ## the tests of whole processes, real servers and browsers: the better part of an hour; installs as `make test` does
+	@deploy/dev/components.sh
+	@$(RUN_TESTS) $(REAL)
 
 quick: setup     ## the tests that need no root and no real component (a minute)
 	@$(BIN)/pytest tests -q -n 2 --dist loadfile -m "not root and not slow and not component"
