@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agent.contract.errors import ConfigError
+from agent.contract.errors import ConfigError, ContractError
 from agent.shared import files
 from brain.adapters import keys, operator_mode, signing_key
 from brain.cell.authority import Authority
@@ -119,8 +119,8 @@ def _serial(shared: Shared) -> int:
     text = shared.files.get(_TRUST)
     try:
         return TrustState.model_validate_json(text).serial if text else 0
-    except ValidationError as error:
-        raise ConfigError(f"{_TRUST} in this file is not what it was") from error
+    except (ValidationError, ContractError) as error:
+        raise ConfigError(f"{_TRUST} in this file is not what it was: nothing was taken") from error
 
 
 def _text(path: Path) -> str:

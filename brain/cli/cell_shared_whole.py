@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import nkeys
 import orjson
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -28,7 +28,7 @@ def check_whole(files: Mapping[str, str]) -> None:
     for name, text in files.items():
         try:
             _check(name, text, files)
-        except (ValueError, TypeError, InvalidSignature, nkeys.NkeysError) as error:
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, nkeys.NkeysError) as error:
             raise ConfigError(
                 f"{name} in this file is damaged ({type(error).__name__}): nothing was taken. Write the file again "
                 "(`gpuward cell share` on the other brain's machine)"
