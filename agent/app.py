@@ -145,6 +145,8 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             asks=hearing.asks,
         )
         journal = Journal(config.data_dir / "journal.jsonl")
+        if journal.trouble:
+            feeder.failed("journal of commands", journal.trouble)
         upload = EvidenceUpload(journal, config.data_dir / "evidence", config.cell, config.node)
         held = rights(host)
         for action in config.allow:

@@ -1,6 +1,7 @@
 """What the agent says when it starts: what runs, and whether the machine is still called as when it joined."""
 
 import logging
+from contextlib import suppress
 from pathlib import Path
 
 from agent import __version__
@@ -10,8 +11,10 @@ from agent.contract.inert import inert
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 from agent.host import Host
 from agent.nvml import bus
+from agent.shared import files
 
 HOST_FILE = "node.host"  # beside the node's seed; `gpuward-agent join` writes it
+FOUND_FILE = "host.json"  # in data_dir, of who joined before version 0.2: as the machine was called at the first start since
 NAMELESS = ("", "(none)", "localhost")  # how a machine is called until the network has named it
 
 _log = logging.getLogger(__name__)
@@ -27,8 +30,8 @@ def started(host: Host, config: AgentConfig, *, booted: bool) -> UnsentEvent:
         "booted": booted,
     }
     renamed = False
-    if joined := joined_host(config):
-        name = host.hostname()
+    name = host.hostname()
+    if joined := joined_host(config) or _found_host(config, name):
         renamed = _label(name) not in (_label(joined), *NAMELESS)
         data |= {"renamed": renamed, "host": clip(name)}
         if renamed:
@@ -53,6 +56,19 @@ def joined_host(config: AgentConfig) -> str:
         return clip(Path(config.nats_seed_file).with_name(HOST_FILE).read_text(encoding="utf-8").strip())
     except (OSError, UnicodeDecodeError):
         return ""
+
+
+def _found_host(config: AgentConfig, name: str) -> str:
+    """How the machine was called when this was asked first of the node; empty: it has no name yet, or has not joined."""
+    file = config.data_dir / FOUND_FILE
+    found = files.read_json(file)
+    if isinstance(found, dict) and found.get("node") == config.node and isinstance(found.get("host"), str):
+        return clip(found["host"])
+    if not config.nats_seed_file or _label(name) in NAMELESS:
+        return ""
+    with suppress(OSError):  # at the next start, then
+        files.write_json(file, {"node": config.node, "host": name})
+    return name
 
 
 def _label(name: str) -> str:

@@ -168,7 +168,7 @@ async def run(
         replica = Replica(
             actions=ACTIONS,
             snapshots=snapshots,
-            open_quarantine=partial(Quarantine, config.data_dir, runtime=runtime_folder()),
+            open_quarantine=partial(Quarantine, config.data_dir, runtime=runtime_folder(config.data_dir)),
             history=history,
             alerts=alerts,
             had_nodes=CellRegistry(config.registry_file).had_nodes,

@@ -19,6 +19,8 @@ from agent.commands.journal import Journal, JournalEntry
 from agent.commands.runner import Runner
 from agent.commands.verify import MAX_ENVELOPE_BYTES, BadCommand, VerifierState, verify
 from agent.contract import requests, subjects
+from agent.contract.actions import ACTIONS
+from agent.contract.actions.spec import Repeat
 from agent.contract.commands import Answer, Command, Reply, encode_reply
 from agent.contract.errors import ActionError, ContractError, Refused
 from agent.contract.messages import Severity, UnsentEvent, clip
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 MAX_RUNNING = 8
+# After a start with a journal that may lack a command: longer than a brain goes on to send one that it has no answer to.
+DOUBT_S = 20.0
 REFUSALS_EVERY_S = 10.0  # at most one agent.bad_command in this time, which counts the others
 
 _log = logging.getLogger(__name__)
@@ -76,6 +80,7 @@ class Commander:
         )
         self._one_at_a_time = asyncio.Lock()
         self._answering: set[asyncio.Future[Reply]] = set()  # the loop itself keeps no strong reference
+        self._doubt_until_s = host.mono_s() + DOUBT_S if journal.doubtful else 0.0
         self._refusals = 0  # since they were last reported
         self._last_refusal = ("", "")  # command, why
         self._refusals_reported_s = -REFUSALS_EVERY_S
@@ -185,6 +190,12 @@ class Commander:
             return self._known(self._journal[command.id])
         if action is None:
             raise BadCommand(f"{command.action} cannot be done on this machine", command.id)
+        if self._host.mono_s() < self._doubt_until_s and ACTIONS[command.action].repeat is not Repeat.SAFE:
+            raise BadCommand(
+                f"the journal of commands was damaged when the agent started: for {DOUBT_S:.0f} s nothing is begun that may have "
+                "been done already",
+                command.id,
+            )
         if why := self._lacks(command.action):
             raise BadCommand(why, command.id)
         if len(self.runner.running) >= MAX_RUNNING:

@@ -3,31 +3,37 @@
 JSON lines, each fsynced before anything follows from it:
 
     {"accepted": {...}}                 a command is about to run
+    {"id": id}                          of that command: always the next line
     {"done": id, "result": {...}}       it has ended
     {"told": id}                        its result is in the spool, on its way to the brain
     {"sent": id}                        its evidence is in the bus' object store
     {"epoch": n}                        a newer leader was seen
 
-These keys stay as they are: an older agent that is installed again must be able to read them. A torn last line (power cut)
-is passed over, and so is what is damaged, which is kept beside the file (`.damaged`). The file is rewritten at start with the
-latest MAX_IDS commands.
+Each has a number and a checksum (journal_lines.py). The keys stay as they are: an older agent must be able to read
+them. A torn last line (power cut) is passed over: what it says was never answered. What is damaged is passed over, too, told,
+and kept beside the file (`.damaged`). A command whose own line is damaged is still known by another of its lines, so that it
+does not run twice, and what became of it is unknown; where that may not be, nothing new is begun for a while
+(`doubtful`). The file is rewritten at start with the latest MAX_IDS commands.
 """
 
 import contextlib
-import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agent.commands.journal_lines import NUMBER, opened, sealed, within
 from agent.contract.commands import Command, Outcome
+from agent.contract.counted import counted
 from agent.contract.messages import Scalar
 from agent.shared import files
 
 _log = logging.getLogger(__name__)
 MAX_IDS = 10_000  # more than a week of a node that is repaired every minute
+_MOST_LINE = 256 * 1024  # bytes: longer than any line that is written
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +81,17 @@ class Journal:
         self._entries: dict[str, JournalEntry] = {}
         self._epoch = 0
         self._torn = False
+        self._next = 0  # number of the next line
         self._unreadable = ""
+        # What people must know of the file; empty: it is well.
+        self.trouble = ""
+        # It may lack a command that this node has accepted.
+        self.doubtful = False
         try:
             self._read()
         except OSError as error:
             # What it holds must not be done again, and it is unknown what that is: report facts, do nothing.
-            self._unreadable = f"{path} cannot be read: {error}"
+            self.trouble = self._unreadable = f"{path} cannot be read: {error}"
             return
         for command in list(self._entries)[:-MAX_IDS]:
             del self._entries[command]
@@ -124,7 +135,7 @@ class Journal:
             session=session,
             until_s=now_mono_s + command.timeout_s,
         )
-        self._write({"accepted": _raw(entry)})
+        self._write({"accepted": _raw(entry)}, {"id": entry.id})
 
     def finish(self, command: str, result: Result) -> None:
         """How it ended; known in memory even when the disk fails."""
@@ -149,34 +160,38 @@ class Journal:
             content = self._path.read_bytes()
         except FileNotFoundError:
             return
+        found = _Found()
         *whole, torn = content.split(b"\n")
-        bad = 0
-        for number, line in enumerate([*whole, torn]):
-            try:
-                self._apply(_object(line))
-            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-                bad += bool(line.strip()) and number < len(whole)
-        if bad:
-            damaged = self._path.with_name(f"{self._path.name}.damaged")
-            _log.error(
-                "%s: %d lines cannot be read and are passed over; %s has them", self._path, bad, damaged
-            )
-            with contextlib.suppress(OSError):
-                files.write(damaged, content, mode=0o640)
+        for line in filter(None, map(bytes.strip, whole)):
+            found.take(line, self._apply)
+        found.take_torn(torn, self._apply)
+        if not content or not _may_be_torn(torn):
+            found.damage()
+        self._next = found.next
+        lost = {id_: told for id_, told in found.named.items() if id_ not in self._entries}
+        for id_, told in lost.items():
+            self._entries[id_] = _of_unknown_outcome(id_, told=told)
+        if not (found.damaged or found.hidden or lost):
+            return
+        self.doubtful = found.may_hide_a_command(len(lost))
+        aside = self._path.with_name(f"{self._path.name}.damaged")
+        passed_over = f"{counted(found.damaged, 'line')} damaged and passed over; " if found.damaged else ""
+        passed_over += "lines are missing; " if found.hidden else ""
+        unknown = f"what became of {counted(len(lost), 'command')} is not known; " if lost else ""
+        self.trouble = f"{self._path}: {passed_over}{unknown}{aside} has the file as it was"
+        _log.error("%s", self.trouble)
+        with contextlib.suppress(OSError):
+            files.write(aside, content, mode=0o640)
 
     def _apply(self, line: Mapping[str, Any]) -> None:
-        """Takes one line into memory; KeyError, TypeError or ValueError when it does not fit."""
+        """Takes one line into memory; KeyError, TypeError or ValueError when it does not fit. A line that stands there twice
+        changes nothing.
+        """
         if "accepted" in line:
-            raw = dict(line["accepted"])
-            result, reported, uploaded = (
-                raw.pop("result", None),
-                raw.pop("told", False),
-                raw.pop("sent", False),
-            )
-            entry = JournalEntry(
-                **raw, result=_result(result) if result else None, reported=reported, uploaded=uploaded
-            )
-            self._entries[entry.id] = entry
+            entry = _entry(line["accepted"])
+            known = self._entries.get(entry.id)
+            if known is None or known.result is None:
+                self._entries[entry.id] = entry
             self._epoch = max(self._epoch, entry.epoch)
         elif "done" in line and line["done"] in self._entries:
             self._entries[line["done"]] = replace(self._entries[line["done"]], result=_result(line["result"]))
@@ -187,29 +202,139 @@ class Journal:
         elif "epoch" in line:
             self._epoch = max(self._epoch, int(line["epoch"]))
 
-    def _write(self, line: Mapping[str, Any], *, sync: bool = True) -> None:
+    def _write(self, *lines: Mapping[str, Any], sync: bool = True) -> None:
         with self._path.open("ab") as sink:
             # After a failed write the file may end in half a line, to which the next one must not be joined.
-            text = ("\n" if self._torn else "") + json.dumps(line, separators=(",", ":")) + "\n"
+            text = (b"\n" if self._torn else b"") + _text(lines, self._next)
             self._torn = True
-            sink.write(text.encode())
+            sink.write(text)
             sink.flush()
             if sync:
                 os.fsync(sink.fileno())
         self._torn = False
-        self._apply(line)
+        self._next += len(lines)
+        for line in lines:
+            self._apply(line)
 
     def _compact(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        lines = [{"epoch": self._epoch}, *({"accepted": _raw(entry)} for entry in self._entries.values())]
-        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-        files.write(self._path, text.encode(), sync=True)
+        epoch = {"epoch": self._epoch}
+        lines = [
+            epoch,
+            *_lines(self._entries.values()),
+            epoch,
+        ]  # twice: an older leader must never count again
+        files.write(self._path, _text(lines, 0), sync=True)
+        self._next = len(lines)
+
+
+def _text(lines: Iterable[Mapping[str, Any]], first: int) -> bytes:
+    return b"".join(sealed(line, number) for number, line in enumerate(lines, first))
+
+
+class _Found:
+    """What was found in the file so far."""
+
+    def __init__(self) -> None:
+        # Id of each command of which a line speaks -> has its result been told?
+        self.named: dict[str, bool] = {}
+        self.damaged = 0  # lines
+        self.next = 0  # number of the line that comes next
+        self.hidden = False  # two lines that follow each other are missing
+        self._at_the_end = False  # damage, and no whole line behind it
+        self._plain = False  # a line of an older agent is among them, which has no number, and writes no ids
+
+    def take(self, line: bytes, apply: Callable[[Mapping[str, Any]], None]) -> None:
+        """The next line."""
+        try:
+            self._take(line, apply)
+        except _UNREADABLE:
+            self.damage()
+            self._take_within(line, apply)
+
+    def take_torn(self, line: bytes, apply: Callable[[Mapping[str, Any]], None]) -> None:
+        """What stands behind the last end of a line: nothing, or a line whose write was cut short."""
+        try:
+            self._take(line, apply)
+        except _UNREADABLE:
+            self._take_within(line, apply)
+
+    def damage(self) -> None:
+        """A line is damaged."""
+        self.damaged += 1
+        self._at_the_end = True
+
+    def may_hide_a_command(self, lost: int) -> bool:
+        """May there be a command of which no line is left? `lost`: those of which the own line is damaged, and another is left.
+
+        A command has two lines, one behind the other: where one alone is damaged, the other one names it.
+        """
+        return self.hidden or self._at_the_end or (self._plain and self.damaged > lost)
+
+    def _take_within(self, line: bytes, apply: Callable[[Mapping[str, Any]], None]) -> None:
+        """Two lines are joined where the end of the first is damaged."""
+        for part in within(line):
+            with contextlib.suppress(*_UNREADABLE):
+                self._take(part, apply)
+
+    def _take(self, line: bytes, apply: Callable[[Mapping[str, Any]], None]) -> None:
+        raw = opened(line)
+        apply(raw)
+        self._at_the_end = False
+        if NUMBER in raw:
+            self.hidden |= raw[NUMBER] > self.next + 1
+            self.next = max(self.next, raw[NUMBER] + 1)
+        else:
+            self._plain = True
+        for key in ("id", "done", "told", "sent"):
+            if key in raw:
+                id_ = str(raw[key])
+                self.named[id_] = self.named.get(id_, False) or key in ("told", "sent")
+
+
+def _lines(entries: Iterable[JournalEntry]) -> Iterable[Mapping[str, Any]]:
+    for entry in entries:
+        yield {"accepted": _raw(entry)}
+        yield {"id": entry.id}
+
+
+def _may_be_torn(line: bytes) -> bool:
+    """Can this be the beginning of a line, as a write leaves it that was cut short? Zeros are none."""
+    return len(line) <= _MOST_LINE and line.isascii() and b"\0" not in line and b'{"'.startswith(line[:2])
+
+
+def _of_unknown_outcome(command: str, *, told: bool) -> JournalEntry:
+    """A command of which only the id is left. `told`: its result was in the spool."""
+    why = "the line of this command in the node's journal is damaged: whether it was done is not known"
+    return JournalEntry(
+        id=command,
+        action="",
+        epoch=0,
+        boot="",
+        session="",
+        result=Result(outcome=Outcome.UNKNOWN, why=why),
+        reported=told,
+        uploaded=True,
+    )
 
 
 def _raw(entry: JournalEntry) -> dict[str, Any]:
     raw = asdict(entry)
     raw["told"], raw["sent"] = raw.pop("reported"), raw.pop("uploaded")
     return raw
+
+
+def _entry(line: Mapping[str, Any]) -> JournalEntry:
+    """KeyError, TypeError, ValueError: it is none."""
+    raw = dict(line)
+    result, told, sent = raw.pop("result", None), raw.pop("told", False), raw.pop("sent", False)
+    entry = JournalEntry(**raw, result=_result(result) if result else None, reported=told, uploaded=sent)
+    texts = (entry.id, entry.action, entry.boot, entry.session)
+    if not all(isinstance(text, str) for text in texts) or not entry.id or not isinstance(entry.params, dict):
+        raise TypeError("not the fields of a command")
+    if type(entry.epoch) is not int or type(entry.until_s) not in (int, float):
+        raise TypeError("not the numbers of a command")
+    return entry
 
 
 def _result(raw: Mapping[str, Any]) -> Result:
@@ -222,14 +347,3 @@ def _result(raw: Mapping[str, Any]) -> Result:
         blind=raw.get("blind", ""),
         data=raw.get("data", {}),
     )
-
-
-def _object(line: bytes) -> Mapping[str, Any]:
-    """A line's object. ValueError, TypeError: it is none; a list in lists without end too."""
-    try:
-        raw = json.loads(line)
-    except RecursionError as error:
-        raise ValueError("too deep") from error
-    if not isinstance(raw, dict):
-        raise TypeError("not an object")
-    return raw

@@ -3,12 +3,15 @@
 import contextlib
 import fcntl
 import os
+import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
 from agent.contract.errors import ConfigError
 
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - see runtime_folder
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MOST = 1000  # characters of a lock's content
 
@@ -23,16 +26,32 @@ def keep_private() -> None:
 def move_away(path: Path, why: str) -> Path:
     """Renames a file that cannot be used to `<name>.<why>`; only the newest such file is kept."""
     away = path.with_name(f"{path.name}.{why}")
+    if away.is_dir() and not away.is_symlink():
+        shutil.rmtree(away)
     path.replace(away)
     return away
 
 
-def runtime_folder() -> Path | None:
+def runtime_folder(data_dir: Path) -> Path | None:
     """The folder in memory that outlives this process, but not its machine: systemd's RuntimeDirectory=, or what the Kubernetes
-    manifests mount. None: none is given.
+    manifests mount, else one of this user's own for this data folder in the machine's shared memory. None: there is none.
     """
     first = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
-    return Path(first) if first else None
+    if first:
+        return Path(first)
+    own = SHARED_MEMORY / f"gpuward-{os.geteuid()}"
+    try:
+        found = data_dir.stat()
+        own.mkdir(mode=0o700, exist_ok=True)
+        status = own.lstat()
+        # Whoever made the folder before us could have laid anything there.
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            return None
+        folder = own / f"{found.st_dev:x}-{found.st_ino:x}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError:
+        return None
+    return folder
 
 
 @contextlib.contextmanager
@@ -49,12 +68,27 @@ def exclusive(data_dir: Path, run: str = "") -> Iterator[str]:
         raise ConfigError(
             f"data_dir {data_dir}: {error.strerror}: give a folder that gpuward may write"
         ) from error
-    with lock:
+    with lock, contextlib.ExitStack() as stack:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_itself(data_dir, stack)
         except OSError:
             raise ConfigError(f"data_dir {data_dir} is in use by another brain") from None
         yield _passed_on(lock, run)
+
+
+def _lock_itself(folder: Path, stack: contextlib.ExitStack) -> None:
+    """Whoever unpacks a backup over the folder of a brain that runs puts another file in the lock's place, and the next brain
+    would find that one free: so the folder is locked, too, where it can be (not on NFS). BlockingIOError: another brain has it.
+    """
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, handle)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return
 
 
 def _passed_on(lock: TextIO, run: str) -> str:

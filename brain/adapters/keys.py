@@ -71,9 +71,17 @@ def load_signer(path: Path) -> Signer:
     signer = read_signer(path)
     public = path.with_name(path.name + ".pub")
     line = f"{signer.key_id} = {signer.public}\n"
-    if not public.exists() or public.read_text(encoding="ascii") != line:
+    if not _holds(public, line.encode("ascii")):
         files.write(public, line.encode("ascii"), mode=0o644, like=public.parent)
     return signer
+
+
+def _holds(file: Path, content: bytes) -> bool:
+    """Whether it is there and holds this. A file that cannot be read does not, and is replaced."""
+    try:
+        return files.read(file) == content
+    except OSError:
+        return False
 
 
 def read_signer(path: Path) -> Signer:

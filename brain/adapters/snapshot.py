@@ -7,7 +7,10 @@ earlier version left.
 """
 
 import contextlib
+import errno
 import hashlib
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,15 +95,24 @@ class Snapshots:
 
     def _own(self, identity: str) -> tuple[tuple[State, int] | None, str]:
         try:
-            raw = self._path.read_bytes()
+            raw = _content(self._path)
         except FileNotFoundError:
             return None, "there is no snapshot"
+        except OSError as error:
+            return None, f"the snapshot cannot be read ({error.strerror}){self._put_away()}"
         try:
             return _read(raw, identity), ""
         except _Unfit as unfit:
             self.of_another_log = unfit.suffix == "log"
             away = move_away(self._path, unfit.suffix)
             return None, f"the snapshot was {unfit}, moved to {away.name}"
+
+    def _put_away(self) -> str:
+        """What cannot be read would stand in the way of the next one, too, if it is a folder."""
+        try:
+            return f", moved to {move_away(self._path, 'damaged').name}"
+        except OSError as error:
+            return f", and not moved away ({error.strerror})"
 
     def _keep_earlier(self) -> None:
         """Puts away what another version wrote."""
@@ -122,6 +134,14 @@ class Snapshots:
             key=lambda path: path.stat().st_mtime,
             reverse=True,
         )
+
+
+def _content(path: Path) -> bytes:
+    """OSError: it cannot be read, or is no file: a pipe would be waited for."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as source:
+        if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        return source.read()
 
 
 def packed(body: bytes, seq: int, identity: str, *, replayed: bool = False) -> bytes:
@@ -155,7 +175,9 @@ def _read(raw: bytes, identity: str) -> tuple[State, int]:
         if not isinstance(meta["format"], int) or meta["format"] > FORMAT:
             raise _Unfit(f"of a newer version of gpuward ({str(meta.get('version'))[:20]})", "newer")
         # Those of 0.1 have no check of their head.
-        if (check := meta.pop(_HEAD, None)) is not None and check != _digest_of_head(meta):
+        check = meta.pop(_HEAD, None)
+        unchecked = check is None and str(meta["version"]).startswith("0.1.")
+        if not unchecked and check != _digest_of_head(meta):
             raise _Unfit("damaged", "damaged")
         if meta["log"] != identity:
             raise _Unfit("of another log", "log")

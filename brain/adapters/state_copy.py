@@ -29,7 +29,7 @@ MAX_BYTES = 1024 * 1024**2  # of a state that is unpacked
 
 
 async def write(client: Client, cell: str, snapshot: bytes, replicas: int = 1) -> None:
-    """Replaces the copy. `LOST`: NATS does not take it, and the old one remains."""
+    """Replaces the copy. One brain at a time: the leader. `LOST`: NATS does not take it, and the old one remains."""
     packed = await asyncio.to_thread(zlib.compress, snapshot, 1)
     async with asyncio.timeout(_WITHIN_S):
         store = await _store(client, cell, replicas)
@@ -38,6 +38,22 @@ async def write(client: Client, cell: str, snapshot: bytes, replicas: int = 1) -
         except BadObjectMetaError:  # it would look for the old one's pieces, to remove them
             await client.jetstream().delete_object_store(subjects.state_bucket(cell))
             await (await _store(client, cell, replicas)).put(_NAME, packed)
+        await _tidy_up(client, cell)
+
+
+async def _tidy_up(client: Client, cell: str) -> None:
+    """Removes pieces of no copy, which a brain leaves that is killed while it writes: nothing else ever would. `LOST`: NATS does
+    not answer, and the next copy does it.
+    """
+    bucket = subjects.state_bucket(cell)
+    about = await (await client.jetstream().object_store(bucket)).get_info(_NAME)
+    pieces = f"$O.{bucket}.C."
+    kept = (
+        await client.jsm().stream_info(f"OBJ_{bucket}", subjects_filter=f"{pieces}>")
+    ).state.subjects or {}
+    for subject in kept:
+        if subject != f"{pieces}{about.nuid}":
+            await client.jsm().purge_stream(f"OBJ_{bucket}", subject=subject)
 
 
 async def read(client: Client, cell: str) -> bytes:

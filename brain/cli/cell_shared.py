@@ -12,13 +12,14 @@ from pathlib import Path
 import click
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agent.contract.errors import ConfigError
+from agent.contract.errors import ConfigError, ContractError
 from agent.shared import files
 from brain.adapters import keys, operator_mode, signing_key
 from brain.cell.authority import Authority
 from brain.cell.trust import TrustFile, TrustState
 from brain.cli.as_owner import as_owner, make_data_folder
 from brain.cli.brain_toml import check_cell, in_config, in_data, load
+from brain.cli.cell_shared_whole import check_of, check_whole
 from brain.config import BrainConfig
 
 _TRUST, _SIGNING, _SEED, _ACCOUNT = "trust.json", "signing.key", "brain.nk", operator_mode.ACCOUNT_FILE
@@ -73,6 +74,7 @@ def take(config: BrainConfig, shared: Shared, now: float) -> list[str]:
     Root writes each with the rights of whoever decides what lies at its place, and for the brain's user.
     """
     places = _places(config)
+    check_whole(shared.files)
     if shared.cell != config.cell:
         raise ConfigError(f"this is of cell {shared.cell}, and brain.toml says {config.cell}")
     if unknown := sorted(shared.files.keys() - places.keys()):
@@ -117,8 +119,8 @@ def _serial(shared: Shared) -> int:
     text = shared.files.get(_TRUST)
     try:
         return TrustState.model_validate_json(text).serial if text else 0
-    except ValidationError as error:
-        raise ConfigError(f"{_TRUST} in this file is not what it was") from error
+    except (ValidationError, ContractError) as error:
+        raise ConfigError(f"{_TRUST} in this file is not what it was: nothing was taken") from error
 
 
 def _text(path: Path) -> str:
@@ -146,7 +148,8 @@ def _read(file: Path) -> Shared:
 @in_data
 def share_command(file: Path, path: Path | None, data: Path | None) -> None:
     """Writes what another brain of this cell needs into FILE (-: prints it): its keys, so keep it secret."""
-    body = gathered(load(path, data)).model_dump_json(indent=1) + "\n"
+    shared = gathered(load(path, data))
+    body = shared.model_dump_json(indent=1) + "\n"
     if file == _STDIO:
         click.echo(body, nl=False)
         return
@@ -154,18 +157,27 @@ def share_command(file: Path, path: Path | None, data: Path | None) -> None:
         files.write(file, body.encode(), sync=True, mode=0o600)
     except OSError as error:
         raise ConfigError(f"{file}: cannot be written: {error.strerror}") from error
+    check = check_of(shared.cell, shared.files)
     click.echo(
-        f"{file}: on the other brain's machine, as root, say `gpuward cell take FILE`; then remove it on both"
+        f"{file}: on the other brain's machine, as root, say `gpuward cell take FILE --check {check}`; then remove it on both"
     )
 
 
 @click.argument("file", type=click.Path(path_type=Path))
 @in_config
 @in_data
-def take_command(file: Path, path: Path | None, data: Path | None) -> None:
+@click.option(
+    "--check", default="", help="What `share` has printed: nothing is taken if FILE has changed since."
+)
+def take_command(file: Path, path: Path | None, data: Path | None, check: str) -> None:
     """Takes what `gpuward cell share` of another brain has written into FILE (-: from standard input). Safe to run again."""
     config = load(path, data)
     shared = _read(file)
+    if check and check != check_of(shared.cell, shared.files):
+        raise ConfigError(
+            f"{file} is not what `gpuward cell share` has written when it printed {check}: it has changed on its way, or is "
+            "another one. Nothing was taken: bring it again"
+        )
     written = take(config, shared, time.time())
     click.echo(f"taken: {', '.join(written)}" if written else "nothing is new: this brain has it all")
     seed = operator_mode.brain_seed_file(config)

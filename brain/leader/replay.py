@@ -2,6 +2,7 @@
 and nobody who performs what the engine wants.
 """
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from tempfile import TemporaryDirectory
 from agent.contract.counted import counted
 from agent.contract.errors import BugError, ConfigError
 from brain.adapters.codec import Codec, handled_at, malformed
+from brain.adapters.files import exclusive
 from brain.adapters.log import Record
 from brain.adapters.log_file import Gap, Head, LogName, Part
 from brain.adapters.readmodel import ReadModel
@@ -23,6 +25,7 @@ from brain.core.pack.actions import ACTIONS
 from brain.leader.history import HistoryWriter
 
 WRITE_EVERY = 1000  # messages
+_SCRATCH = ".replay-"
 NAMES = HISTORY, STATE = ("history.sqlite", "state.snapshot")
 
 # Takes each input, its position, and what the engine made of it.
@@ -98,8 +101,29 @@ def rebuild(parts: Iterable[Part], folder: Path, *, quarantined: Collection[int]
     """Makes `history.sqlite` and `state.snapshot` of a log, as a brain that had read it would have them: with `quarantined` as in
     `replay`. They are made beside the folder's files and put there when both are whole: whatever ends it before, a damaged
     file or an archive that is away, a brain that is started there finds no half of a history. ConfigError: one of them is
-    there, the folder cannot be written, or as of `replay`. BugError: a message crashes the engine.
+    there, a brain or another replay uses the folder, it cannot be written, or as of `replay`. BugError: a message crashes the
+    engine.
     """
+    try:
+        with exclusive(folder):
+            _refuse_what_is_there(folder)
+            for left in folder.glob(
+                f"{_SCRATCH}*"
+            ):  # of one that was killed: the lock says that none is under way
+                shutil.rmtree(left)
+            with TemporaryDirectory(prefix=_SCRATCH, dir=folder) as scratch:
+                done = _made(parts, Path(scratch), quarantined)
+                # The state last: it is what says that the history is whole.
+                for name in NAMES:
+                    (Path(scratch) / name).replace(folder / name)
+    except (OSError, sqlite3.Error) as error:
+        raise ConfigError(
+            f"{folder}: cannot be written: {getattr(error, 'strerror', None) or error}"
+        ) from error
+    return done
+
+
+def _refuse_what_is_there(folder: Path) -> None:
     for name in (
         *NAMES,
         f"{HISTORY}-wal",
@@ -110,17 +134,6 @@ def rebuild(parts: Iterable[Part], folder: Path, *, quarantined: Collection[int]
                 f"{folder / name} is there: give a new folder, or, where this is the folder of a brain that has lost its "
                 f"history, stop the brain and move {HISTORY}* and {STATE} out of it"
             )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=".replay-", dir=folder) as scratch:
-            done = _made(parts, Path(scratch), quarantined)
-            for name in NAMES:
-                (Path(scratch) / name).replace(folder / name)
-    except (OSError, sqlite3.Error) as error:
-        raise ConfigError(
-            f"{folder}: cannot be written: {getattr(error, 'strerror', None) or error}"
-        ) from error
-    return done
 
 
 def _made(parts: Iterable[Part], folder: Path, quarantined: Collection[int]) -> Replayed:

@@ -136,3 +136,25 @@ def test_the_largest_request_is_judged_in_no_time() -> None:
     with pytest.raises(Refused):
         endorsed([many], cell="c", serial=1, keys=keys_of("abc"))
     assert time.process_time() - began < 1
+
+
+def test_no_bit_of_what_is_remembered_makes_another_key(tmp_path: Path) -> None:
+    """A damaged file is none: the configuration counts, and the brain announces again. One without a check is of version 0.2."""
+    file = tmp_path / "trusted.json"
+
+    def node() -> Trusted:
+        return Trusted(file, cell="c", serial=0, keys=keys_of("a"), ca="old")
+
+    node().take(decode_trust(said(2, "b", "a", ca="new").payload))
+    whole = file.read_bytes()
+    configured, announced = (0, keys_of("a"), "old"), (2, keys_of("b"), "new")
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(damaged)
+        found = node()
+        assert (found.serial, found.keys, found.ca) in (configured, announced), bytes(damaged)
+    kept = json.loads(whole)
+    del kept["check"]
+    file.write_text(json.dumps(kept))
+    assert (node().serial, node().keys, node().ca) == announced

@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,13 @@ def path(tmp_path: Path) -> Path:
 
 
 def lines(path: Path) -> list[Any]:
-    """What the file holds."""
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """What the file holds, without numbers and checksums, and the ids that follow what was accepted."""
+    whole = [json.loads(line) for line in path.read_text().splitlines()]
+    assert all(isinstance(line.pop("n"), int) and len(line.pop("crc")) == 8 for line in whole)
+    for line, following in pairwise(whole):
+        assert ("accepted" in line) == ("id" in following)
+        assert "accepted" not in line or line["accepted"]["id"] == following["id"]
+    return [line for line in whole if "id" not in line]
 
 
 def written(path: Path, *raw: dict[str, Any]) -> Journal:
@@ -76,7 +82,8 @@ def fill(journal: Journal, *ids: str, **changes: Any) -> None:
 def test_one_line_for_each_thing_that_happens(path: Path) -> None:
     """The lines as they have to stay, compact; each is in the file when its call returns."""
     journal = Journal(path)
-    assert path.read_bytes() == b'{"epoch":0}\n'
+    begins = b'{"epoch":0,"n":0,"crc":"4cf433ad"}\n{"epoch":0,"n":1,"crc":"55ef02ec"}\n'
+    assert path.read_bytes() == begins
     fill(journal, "a")
     journal.finish("a", DONE)
     journal.mark_reported("a")
@@ -84,24 +91,28 @@ def test_one_line_for_each_thing_that_happens(path: Path) -> None:
     journal.raise_epoch(6)
     assert lines(path) == [
         {"epoch": 0},
+        {"epoch": 0},
         {"accepted": RAW_ENTRY},
         {"done": "a", "result": RAW_DONE},
         {"told": "a"},
         {"sent": "a"},
         {"epoch": 6},
     ]
-    assert path.read_text().splitlines()[2:] == [
+    texts = [line.partition(',"n":')[0] for line in path.read_text().splitlines()[3:]]
+    assert texts == [
+        '{"id":"a"',
         '{"done":"a","result":{"outcome":"ok","why":"looked","took_s":1.5,"evidence":"bundle.tar.gz",'
-        '"evidence_bytes":17,"blind":"nvml","data":{"alike":"H100"}}}',
-        '{"told":"a"}',
-        '{"sent":"a"}',
-        '{"epoch":6}',
+        '"evidence_bytes":17,"blind":"nvml","data":{"alike":"H100"}}',
+        '{"told":"a"',
+        '{"sent":"a"',
+        '{"epoch":6',
     ]
     whole = replace(ENTRY, result=DONE, reported=True, uploaded=True)
     assert (journal["a"], journal.epoch) == (whole, 6)
     again = Journal(path)
     assert (again["a"], again.epoch) == (whole, 6)
-    compacted = [{"epoch": 6}, {"accepted": RAW_ENTRY | {"result": RAW_DONE, "told": True, "sent": True}}]
+    ended = {"result": RAW_DONE, "told": True, "sent": True}
+    compacted = [{"epoch": 6}, {"accepted": RAW_ENTRY | ended}, {"epoch": 6}]
     assert lines(path) == compacted
     assert b" " not in path.read_bytes(), "compact"
     assert (Journal(path)["a"], lines(path)) == (whole, compacted)
@@ -185,7 +196,7 @@ def test_half_a_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(journal, "a")
 
     def tear(fd: int) -> None:
-        os.ftruncate(fd, os.fstat(fd).st_size - 9)
+        os.ftruncate(fd, os.fstat(fd).st_size - 60)
         raise OSError(28, "no space left")
 
     with monkeypatch.context() as full:
@@ -217,7 +228,12 @@ def test_a_line_that_follows_half_a_line(path: Path, monkeypatch: pytest.MonkeyP
             journal.raise_epoch(6)
     journal.raise_epoch(7)
     journal.raise_epoch(8)
-    assert path.read_bytes() == b'{"epoch":0}\n{"epoch":6}\n\n{"epoch":7}\n{"epoch":8}\n'
+    assert [line.partition(b',"n"')[0] for line in path.read_bytes().splitlines()[2:]] == [
+        b'{"epoch":6',
+        b"",
+        b'{"epoch":7',
+        b'{"epoch":8',
+    ]
 
 
 @pytest.mark.parametrize(
@@ -277,7 +293,7 @@ def test_old_ids_are_forgotten(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     small = Journal(path)
     assert [entry.id for entry in small.unfinished()] == ["n2", "n3", "n4", "n5", "n6"]
     assert "n1" not in small
-    assert len(lines(path)) == 6
+    assert len(lines(path)) == 7
 
 
 def test_a_disk_that_is_full_at_the_start(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,9 +351,11 @@ def test_damaged_lines_are_passed_over_and_kept_aside(
     path.write_bytes(whole + DAMAGES[what] + b"\n" + b'{"epoch":7}\n{"epo')
     journal = Journal(path)
     assert ("a" in journal, journal.epoch) == (True, 7)
-    assert "1 lines cannot be read" in caplog.text
+    assert "1 line damaged and passed over" in caplog.text
+    assert "1 line damaged and passed over" in journal.trouble
     assert DAMAGES[what] in path.with_name("journal.jsonl.damaged").read_bytes()
     caplog.clear()
     path.write_bytes(path.read_bytes() + b'{"epo')
     assert "a" in Journal(path)
     assert not caplog.text
+    assert not Journal(path).trouble

@@ -257,10 +257,10 @@ async def test_a_plan(tmp_path: Path) -> None:
     node = Node(tmp_path)
     before = node.path.read_bytes()
     assert await ask(node, plan=True) == reply(Answer.ACCEPTED, "plan", ["look at node"])
-    assert before == b'{"epoch":0}\n'
-    assert node.path.read_bytes() == before + b'{"epoch":5}\n'
+    assert before.startswith(b'{"epoch":0,')
+    assert node.path.read_bytes().startswith(before + b'{"epoch":5,')
     assert await ask(node, plan=True) == reply(Answer.ACCEPTED, "plan", ["look at node"])
-    assert node.path.read_bytes() == before + b'{"epoch":5}\n', "the same epoch is written once"
+    assert node.path.read_bytes().count(b'{"epoch":5,') == 1, "the same epoch is written once"
     node.commander._allow = frozenset()
     refusal = "(this node would refuse it: evidence.collect is not on its allow-list)"
     assert await ask(node, plan=True) == reply(Answer.ACCEPTED, "plan", [refusal, "look at node"])

@@ -31,6 +31,19 @@ def test_allowing_a_runbook_begins_what_was_only_planned() -> None:
     assert story.engine.state.incidents == {}
 
 
+def test_a_mode_for_nodes_that_nobody_knows_says_so() -> None:
+    """It is taken, since they may come; that of a slip of the finger would never be met again."""
+    story = Story(pack(Mode.OBSERVE))
+    story.event(10, "link.state", "link/eth1", up=False)
+    for nodes in ("n1", "n*", "*", "", "gpu-9*"):
+        story.say(50, "mode", runbook="bounce", mode="approve", nodes=nodes)
+    story.run(60)
+    told = story.notes("operator.mode")
+    assert told[-1] == "ann sets bounce to approve on nodes gpu-9*, which fits no node known now"
+    assert not [text for text in told[:-1] if "no node" in text]
+    assert [mode.nodes for mode in story.engine.state.modes] == ["n1", "n*", "*", "", "gpu-9*"]
+
+
 def test_approve_mode_waits_for_an_operator() -> None:
     """Nothing disruptive without an approval; with it the run goes on, and a note names who approved."""
     story = Story(pack(Mode.APPROVE))

@@ -1,5 +1,9 @@
 """`gpuward log` of what somebody has named by mistake: what is wrong, and what to name instead."""
 
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import orjson
@@ -7,6 +11,7 @@ import pytest
 
 from agent.contract import subjects
 from brain.adapters.archive_store import folder_name, path_of
+from brain.adapters.files import exclusive
 from brain.adapters.log import Record
 from brain.adapters.log_file import LogFileWriter, LogName
 from brain.cli.main import run
@@ -94,3 +99,42 @@ def test_a_position_to_skip_that_the_log_does_not_have_is_said(
     assert "messages 1 to 3" in text
     assert not (into / "state.snapshot").exists()
     assert said(capsys, *args, "--skip", "2")[0] == 0
+
+
+def test_a_replay_does_not_go_into_the_folder_of_a_brain_that_is_started_meanwhile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor does a brain start there: the one's files would take the place of the other's under its hands."""
+    log_file(tmp_path / "log.ndjson", 3)
+    into = tmp_path / "brain"
+    with exclusive(into, "b:1"):
+        code, text = said(capsys, "replay", str(tmp_path / "log.ndjson"), "--into", str(into))
+        assert (code, "in use by another brain" in text) == (2, True)
+        assert {one.name for one in into.iterdir()} == {"lock"}
+    assert said(capsys, "replay", str(tmp_path / "log.ndjson"), "--into", str(into))[0] == 0
+
+
+def test_a_replay_that_is_killed_leaves_nothing_for_long(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """kill -9 at many moments: never one file without the other but at the last step, which is said; the next one tidies up."""
+    file, into = tmp_path / "log.ndjson", tmp_path / "brain"
+    log_file(file, 2000)
+    command = [sys.executable, "-m", "brain", "log", "replay", str(file), "--into", str(into)]
+    left = 0
+    for moment in range(6):
+        with subprocess.Popen(command, cwd=Path(__file__).parents[2]) as process:
+            until = time.monotonic() + 60
+            while not list(into.glob(".replay-*/history.sqlite*")) and process.poll() is None:
+                assert time.monotonic() < until
+                time.sleep(0.002)
+            time.sleep(moment * 0.02)
+            process.kill()
+        left += bool(list(into.glob(".replay-*")))
+        whole = {one.name for one in into.iterdir()} & {"history.sqlite", "state.snapshot"}
+        if whole:
+            assert whole == {"history.sqlite", "state.snapshot"}
+            shutil.rmtree(into)
+    assert left, "some came while it was at work"
+    assert said(capsys, "replay", str(file), "--into", str(into))[0] == 0
+    assert {one.name for one in into.iterdir()} == {"lock", "history.sqlite", "state.snapshot"}

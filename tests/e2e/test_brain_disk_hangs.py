@@ -20,11 +20,18 @@ OFTEN = "[snapshot]\nevery_s = 1\n"
 TTL_S = 2.0
 
 
+@pytest.fixture(name="runtime", params=[True, False], ids=["with a runtime folder", "without"])
+def _runtime(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts the brain gives it a folder in memory, as its unit does, or does not."""
+    monkeypatch.delenv("RUNTIME_DIRECTORY", raising=False)
+    if request.param:
+        (tmp_path / "run").mkdir()
+        monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path / "run"))
+
+
 @pytest.fixture(name="whole")
-def _whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
-    """A brain that leads, with an ext4 of its own, and what the kernel keeps in memory elsewhere; the log is on another disk."""
-    (tmp_path / "run").mkdir()
-    monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path / "run"))
+def _whole(tmp_path: Path, runtime: None) -> Iterator[Stack]:
+    """A brain that leads, with an ext4 of its own; the log is on another disk."""
     whole = Stack(tmp_path)
     with looped_disk(tmp_path / "brain"):
         try:

@@ -210,7 +210,9 @@ def _mode(ctx: Context, command: OperatorCommand) -> None:
         and not (entry.why and nodes == "*" and modes.fits(runbook, entry.runbook))
     ]
     ctx.state.modes.append(ModeOverride(runbook=runbook, nodes=nodes, mode=Mode(mode), who=command.who))
-    ctx.note("operator.mode", f"{do(command.who, 'sets')} {runbook} to {mode} on nodes {nodes}")
+    known = (*ctx.state.nodes, *ctx.compiled.pack.places, "")
+    nobody = "" if any(modes.fits(nodes, name) for name in known) else ", which fits no node known now"
+    ctx.note("operator.mode", f"{do(command.who, 'sets')} {runbook} to {mode} on nodes {nodes}{nobody}")
     demotion.mode_said(ctx, runbook, nodes, command.who)
     for incident in list(ctx.state.incidents.values()):
         _begin_what_was_observed(ctx, incident)

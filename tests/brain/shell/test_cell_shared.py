@@ -3,6 +3,7 @@ NATS servers.
 """
 
 import json
+import random
 import ssl
 import time
 from collections.abc import Callable
@@ -220,3 +221,31 @@ def shows(client: ssl.SSLContext, certificate: Path, key: Path, name: str, asks:
                 continue
             done.add(number)
     return done == {0, 1}
+
+
+def test_a_file_that_has_changed_on_its_way_is_not_taken(brains: tuple[Brain, Brain], tmp_path: Path) -> None:
+    """With what `share` has printed, no bit of it; without, nothing that is no key. Nothing is half taken."""
+    first, second = brains
+    file, chance = tmp_path / "cell.json", random.Random(5)
+    _, _, said = first.says("share", str(file)).partition("--check ")
+    check = said.partition("`")[0]
+    whole = file.read_bytes()
+    for at in chance.sample(range(len(whole)), 60):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1 :])
+        if (
+            file.read_text(errors="replace").split() != whole.decode().split()
+        ):  # a space between keys is another one
+            assert error(lambda: second.says("take", str(file), "--check", check))
+        assert not second.data.exists()
+    shared = json.loads(whole)
+    for name in shared["files"].keys() - {"system.creds"}:
+        text = shared["files"][name]
+        middle = len(text) // 2
+        for damaged in (text[:middle], text[:middle] + "\u2028" + text[middle:], ""):
+            file.write_text(json.dumps(shared | {"files": shared["files"] | {name: damaged}}))
+            told = error(lambda: second.says("take", str(file)))
+            assert " in this file is damaged" in told
+            assert "nothing was taken" in told
+            assert not second.data.exists()
+    file.write_bytes(whole)
+    assert "signing.key" in second.says("take", str(file), "--check", check)

@@ -69,3 +69,16 @@ def test_a_lock_that_holds_something_else_is_one_as_well(tmp_path: Path, content
     (tmp_path / "lock").write_bytes(content)
     with exclusive(tmp_path, "b:2") as before:
         assert before == ""
+
+
+def test_a_backup_that_is_put_back_over_a_running_brain_lets_no_other_in(tmp_path: Path) -> None:
+    """tar removes the lock and makes another one; also by another path to the folder, and after the first has been killed."""
+    (tmp_path / "link").symlink_to("data")
+    with exclusive(tmp_path / "data", "b:1"):
+        for _ in range(2):
+            (tmp_path / "data/lock").unlink()
+            for path in (tmp_path / "data", tmp_path / "link"):
+                with pytest.raises(ConfigError, match="in use by another brain"), exclusive(path, "b:2"):
+                    pass
+    with exclusive(tmp_path / "link", "b:3"):
+        pass
