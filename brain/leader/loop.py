@@ -103,6 +103,7 @@ class LiveLoop:
     def _handle(self, records: Sequence[Record]) -> None:
         """Handles one batch, in order. Raises what the engine raises; the inputs before that one are handled."""
         began = time.perf_counter()
+        live = self._replica.caught_up  # else these were on the log when it was opened: nobody knows for how long
         try:
             for record in records:
                 self._one(record)
@@ -110,8 +111,9 @@ class LiveLoop:
             self.busy_s += time.perf_counter() - began
             self.moved_s = time.monotonic()
         if records[-1].pending == 0:
-            self._tell_of_jump(self._clock.ahead_s(records[-1].at))
-            self._clock.calibrate(records[-1].at)
+            if live:
+                self._tell_of_jump(self._clock.ahead_s(records[-1].at))
+                self._clock.calibrate(records[-1].at)
             self._tell_of_time(records[-1].at)
             self._replica.end_of_log()
             self._settle()

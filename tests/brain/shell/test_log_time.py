@@ -142,3 +142,15 @@ def test_two_servers_that_stamp_in_turn_make_no_time_pass(apart_s: float) -> Non
     state.heard(NOW - 2 * HOUR_S)  # one was set back once more: it is that one's time that passes
     state.heard(NOW - 2 * HOUR_S + 100)
     assert 148 <= state.now - NOW <= 151
+
+
+async def test_what_was_on_the_log_before_tells_no_clock(tmp_path: Path) -> None:
+    """Nobody wrote for two minutes, since no brain ran: what is written after its start is on time, and no jump."""
+    async with contextlib.AsyncExitStack() as stack:
+        site = Site(tmp_path, lambda _: 120.0)
+        stack.callback(site.brain.close)
+        stack.push_async_exit(site.brain.background)
+        await site.brain.read(site.log)
+        for _ in range(5):
+            await site.turn()
+        assert "log_jumped" not in site.brain.background.names
