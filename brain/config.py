@@ -25,7 +25,16 @@ from brain.archive_config import ArchiveConfig
 from brain.chat_config import AlertsConfig, ChatConfig
 from brain.console_config import ConsoleConfig, refuse_shared_token
 from brain.core.operators import scopes
-from brain.core.pack.spec import ONCALL, Digest, EscalationStep, ModeSetting, Place, Priority, Settings
+from brain.core.pack.spec import (
+    ONCALL,
+    Digest,
+    EscalationStep,
+    ModeSetting,
+    Place,
+    Priority,
+    Settings,
+    Tickets,
+)
 from brain.nats_config import EvidenceConfig, LogConfig, NatsConfig
 from brain.topology.places_file import read_places
 from brain.traces_config import TracesConfig
@@ -131,7 +140,21 @@ class BrainConfig(_Model):
                 raise ValueError(f"settings.drains.{fault}: wait_s must be 0 to 30 days (2,592,000 s)")
         for severity, digest in self.settings.digests.items():
             self._check_digest(severity, digest)
+        if self.settings.tickets is not None:
+            self._check_tickets(self.settings.tickets)
         return self
+
+    def _check_tickets(self, tickets: Tickets) -> None:
+        where, to = "settings.tickets.to", tickets.to
+        if to in (ONCALL, *self._called, *(one.to for one in self.settings.digests.values())):
+            raise ValueError(f"{where}: {to} is paged, too: give a group of its own")
+        if to not in self.groups:
+            raise ValueError(f"{where}: there is no group {to!r} (have: {', '.join(self.groups)})")
+
+    @property
+    def _called(self) -> tuple[str, ...]:
+        """The groups of the chains."""
+        return tuple(step.to for chain in self.settings.escalation.values() for step in chain)
 
     def _check_digest(self, severity: Priority, digest: Digest) -> None:
         where = f"settings.digests.{severity.value}"
@@ -141,8 +164,7 @@ class BrainConfig(_Model):
             raise ValueError(
                 f"{where}: {severity.value} has a chain in settings.escalation: give one of the two"
             )
-        chains = [step.to for chain in self.settings.escalation.values() for step in chain]
-        if digest.to in ("oncall", *chains):
+        if digest.to in (ONCALL, *self._called):
             raise ValueError(
                 f"{where}: {digest.to} is paged at once for other severities: give a group of its own"
             )

@@ -92,8 +92,13 @@ def digest(pack: Pack) -> str:
 
 
 def dump(pack: Pack) -> dict[str, Any]:
-    """Returns the pack as a dict that JSON can hold."""
-    return dict(_PACK.dump_python(pack, mode="json"))
+    """Returns the pack as a dict that JSON can hold. A setting that an earlier version does not know is left out where it says
+    nothing: a brain of that version reads the others.
+    """
+    raw = dict(_PACK.dump_python(pack, mode="json"))
+    if raw["settings"]["tickets"] is None:
+        del raw["settings"]["tickets"]
+    return raw
 
 
 def parse(raw: Any) -> Pack:

@@ -123,6 +123,8 @@ class PageSubject:
     hit: str = ""
     # of an alert group: its incidents
     listed: tuple[GroupedAlert, ...] = ()
+    # channel -> by what its receiver knows the alert, such as the key of a ticket
+    tickets: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,8 @@ class SendPage:
     text: str
     # the channels of `to` that accepted an alert of this subject: a resolution must go to each
     alerted: tuple[str, ...] = ()
+    # it was sent before, or one in whose place it is, and may have been delivered although nobody said so
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

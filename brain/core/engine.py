@@ -111,8 +111,8 @@ class Engine:
                 commands.handle(ctx, given)
             case NodeState():
                 self._node_state(ctx, given)
-            case Delivery(page=page, ok=ok, channel=channel, why=why):
-                self._delivery(ctx, page, ok=ok, channel=channel, why=why)
+            case Delivery():
+                self._delivery(ctx, given)
             case Leader(epoch=epoch, brain=brain):
                 self._leader(ctx, epoch, brain)
             case Malformed():
@@ -215,8 +215,8 @@ class Engine:
                 if given.alive:
                     patience.heard(ctx, run)
 
-    def _delivery(self, ctx: Context, page: str, *, ok: bool, channel: str, why: str) -> None:
-        for incident in escalation.delivered(ctx, page, ok=ok, channel=channel, why=why):
+    def _delivery(self, ctx: Context, given: Delivery) -> None:
+        for incident in escalation.delivered(ctx, given):
             incidents.forget_if_done(ctx, incident)
 
     def _leader(self, ctx: Context, epoch: int, brain: str) -> None:

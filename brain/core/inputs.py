@@ -204,6 +204,8 @@ class Delivery:
     channel: str
     # not ok: why no channel accepted it
     why: str = ""
+    # channel -> by what its receiver knows the alert, such as the key of a ticket
+    tickets: Mapping[str, str] = field(default_factory=dict)
 
 
 Input = (

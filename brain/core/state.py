@@ -298,6 +298,8 @@ class PageState:
     severities: list[Priority] = field(default_factory=list)
     # page id -> page that is not delivered yet
     waiting: dict[str, "PendingPage"] = field(default_factory=dict)
+    # channel -> by what its receiver knows the alert, such as the key of a ticket
+    tickets: dict[str, str] = field(default_factory=dict)
     # by which channels know the alert: the id of the incident with which it began; empty: of this one
     key: str = ""
     # id of the incident whose alert it is by now; empty: it is this one's

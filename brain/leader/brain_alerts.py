@@ -162,8 +162,8 @@ class BrainAlerts:
             alerted=tuple(alerted),
         )
         message = compose(page, knowledge=KNOWN.get(alert.cause, OTHERS))
-        delivered, channels, _ = await self._notifier.send(message, alerted)
-        return channels.split(", ") if delivered else []
+        sent = await self._notifier.send(message, alerted)
+        return sent.channels.split(", ") if sent.delivered else []
 
 
 async def _until_done(attempt: Callable[[], Awaitable[list[str]]], give_up: asyncio.Event) -> list[str]:

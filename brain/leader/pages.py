@@ -35,7 +35,16 @@ class PageSender:
 
     async def _send(self, page: SendPage) -> None:
         message = compose_from(self._replica.state, page)
-        delivered, channel, why = await self._notifier.send(message, page.alerted)
+        sent = await self._notifier.send(message, page.alerted)
         self._count += 1
         id_ = f"d:{page.id}:{self._leadership.epoch}.{self._count}"
-        self._writer.append(Delivery(id=id_, page=page.id, ok=delivered, channel=channel, why=why))
+        self._writer.append(
+            Delivery(
+                id=id_,
+                page=page.id,
+                ok=sent.delivered,
+                channel=sent.channels,
+                why=sent.why,
+                tickets=sent.tickets,
+            )
+        )

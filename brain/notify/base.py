@@ -15,8 +15,9 @@ class Channel(Protocol):
         """What the configuration calls it."""
         ...
 
-    async def send(self, message: PageMessage) -> None:
-        """Delivers one page, within the channel's own deadline.
+    async def send(self, message: PageMessage) -> str | None:
+        """Delivers one page, within the channel's own deadline. Returns by what its receiver knows the alert, such as the
+        key of a ticket, where later pages need that; the log keeps it for every brain.
 
         Refused: the receiver rejects the page, a retry will not help. Unreachable: the page was not delivered.
         TimedOut: it may have been delivered; sending the same page again must be harmless.

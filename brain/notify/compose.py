@@ -100,6 +100,8 @@ def compose(
         incidents=_listed(about.listed),
         untold=_untold(page),
         buttons=tuple(_buttons(page, runs)),
+        tickets=dict(about.tickets),
+        again=page.again,
     )
     return message.inert()
 

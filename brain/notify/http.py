@@ -20,7 +20,15 @@ RETRIED = (408, 425, 429)  # 4xx answers that allow a retry
 NOT_ADMITTED = (401, 403, 404, 407)  # answers that mean who posts, or where, and not what
 
 
-class NotAdmitted(Refused):
+class NotTaken(Refused):
+    """The receiver answers that it will not take it. `status`: as in HTTP."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class NotAdmitted(NotTaken):
     """The receiver takes nothing from us there: a person must correct a token, a right, or the address."""
 
 
@@ -42,9 +50,10 @@ class Poster:
         *,
         method: str = "POST",
         quiet: Collection[int] = (),
+        most: int = MAX_ANSWER,
     ) -> bytes:
-        """Returns the answer's body. Unreachable: 5xx, 408, 425, 429, no connection. Refused: any other than 2xx;
-        NotAdmitted: 401, 403, 404, 407.
+        """Returns the answer's body, at most so many bytes. Unreachable: 5xx, 408, 425, 429, no connection. NotTaken: any other
+        than 2xx; NotAdmitted: 401, 403, 404, 407.
         TimedOut: the receiver may have accepted it.
 
         `quiet`: statuses whose answer is returned, too, because it says more than they do. An answer 429 with
@@ -53,7 +62,7 @@ class Poster:
         try:
             async with asyncio.timeout(self._timeout_s) as deadline:
                 while True:
-                    status, answer, retry_after_s = await self._once(body, headers, path, method)
+                    status, answer, retry_after_s = await self._once(body, headers, path, method, most)
                     if status != 429 or retry_after_s is None:
                         break
                     left_s = (deadline.when() or 0) - asyncio.get_running_loop().time()
@@ -71,7 +80,7 @@ class Poster:
         text = f"{self.host} answered {status}: {clip(answer.decode(errors='replace').strip(), MAX_QUOTED)}"
         if status >= 500 or status in RETRIED:
             raise Unreachable(text)
-        raise NotAdmitted(text) if status in NOT_ADMITTED else Refused(text)
+        raise (NotAdmitted if status in NOT_ADMITTED else NotTaken)(text, status)
 
     async def reach(self) -> str:
         """Connects, over TLS to an https:// URL, and asks nothing; returns whom it has reached. Unreachable: it cannot."""
@@ -91,7 +100,7 @@ class Poster:
         return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
     async def _once(
-        self, body: bytes, headers: Mapping[str, str], path: str, method: str
+        self, body: bytes, headers: Mapping[str, str], path: str, method: str, most: int
     ) -> tuple[int, bytes, float | None]:
         if self._session is None:
             self._session = aiohttp.ClientSession()
@@ -105,9 +114,18 @@ class Poster:
         ) as answer:
             return (
                 answer.status,
-                await answer.content.read(MAX_ANSWER),
+                await _up_to(answer.content, most),
                 _seconds(answer.headers.get("Retry-After")),
             )
+
+
+async def _up_to(content: aiohttp.StreamReader, most: int) -> bytes:
+    """An answer comes in pieces: all of them."""
+    parts: list[bytes] = []
+    while most > 0 and (part := await content.read(most)):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
 
 
 def _seconds(text: str | None) -> float | None:
@@ -117,6 +135,13 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         return None
     return max(0.1, seconds) if seconds < 86400 else None
+
+
+def check_headers(headers: Mapping[str, str], where: str) -> None:
+    """ConfigError names the header that cannot be one."""
+    for name, value in headers.items():
+        if not name.isascii() or not value.isprintable() or not name.isprintable() or " " in name:
+            raise ConfigError(f"{where}.{name!r}: not an HTTP header")
 
 
 def checked_url(url: str, where: str) -> str:

@@ -6,7 +6,7 @@ what is proposed, and the commands to type. Where a channel has little room, the
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -44,7 +44,7 @@ _STATUS = {"ack": "acknowledge", "resolve": "resolve"}
 _ZH = {
     "why now": "缘由", "where": "位置", "since": "开始时间", "because": "判断依据", "incidents": "事件", "evidence": "证据",
     "tried": "已尝试", "proposed": "建议", "cause": "原因", "what to do": "处理办法", "see": "参考", "type": "命令",
-    "trace": "追踪", "stopped": "暂停", "hit": "受影响",
+    "trace": "追踪", "stopped": "暂停", "hit": "受影响", "ticket": "工单",
 }  # fmt: skip
 
 
@@ -119,6 +119,10 @@ class PageMessage:
     hit: str = ""
     # of the OpenTelemetry trace; empty: none is told
     trace_id: str = ""
+    # channel -> by what its receiver knows the alert, such as the key of a ticket
+    tickets: Mapping[str, str] = field(default_factory=dict)
+    # it was sent before, and may have been delivered although nobody said so
+    again: bool = False
     # what may be answered by a button, where the channel has them
     buttons: tuple[Button, ...] = ()
 
@@ -180,6 +184,7 @@ class PageMessage:
             ("what to do", () if quiet else self.known("todo", language), 5),
             ("see", () if quiet else self.links, 8),
             ("trace", (self.trace_id,) if self.trace_id else (), 8),
+            ("ticket", tuple(f"{key} ({channel})" for channel, key in self.tickets.items()), 3),
             ("type", tuple(f"{command.line}    # {command.does}" for command in self.commands), _COMMANDS),
         ]
         return tuple(

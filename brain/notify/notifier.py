@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent.contract.errors import ActionError, ConfigError, TimedOut
 from brain.core.paging import queue
@@ -24,12 +24,26 @@ TYPES: Mapping[str, str] = {
     "alertmanager": "brain.notify.alertmanager:build",
     "apprise": "brain.notify.apprise:build",
     "feishu": "brain.notify.feishu:build",
+    "jira": "brain.notify.jira:build",
     "log": "brain.notify.log:build",
     "pagerduty": "brain.notify.pagerduty:build",
     "slack": "brain.notify.slack:build",
+    "ticket": "brain.notify.ticket:build",
     "webhook": "brain.notify.webhook:build",
     "wecom": "brain.notify.wecom:build",
 }
+
+
+class Sent(NamedTuple):
+    """What became of a page."""
+
+    delivered: bool
+    # that took it, with ", " between them
+    channels: str
+    # what failed on the way, also when another channel accepted it
+    why: str
+    # channel -> by what its receiver knows the alert
+    tickets: Mapping[str, str]
 
 
 class Notifier:
@@ -50,8 +64,8 @@ class Notifier:
         self._unsure: dict[str, list[str]] = {}
         self._refreshed: dict[str, float] = {}  # channel -> when
 
-    async def send(self, message: PageMessage, alerted: Sequence[str] = ()) -> tuple[bool, str, str]:
-        """Returns (delivered, channels, why). `why`: what failed on the way, also when another channel accepted it.
+    async def send(self, message: PageMessage, alerted: Sequence[str] = ()) -> Sent:
+        """Returns what became of it.
 
         An alert goes to the first channel that accepts it, in the group's order each time: people whom the second channel
         did not wake may wake by the first, now that it works again. An acknowledgement or a resolution goes to all
@@ -61,16 +75,17 @@ class Notifier:
         accepted = [name for name in alerted if name in self._channels]
         unsure = [name for name in self._unsure.get(_key(message), ()) if name not in accepted]
         names, why = self._names(message.group)
+        tickets: dict[str, str] = {}
         if message.status == "trigger" or not accepted:
-            delivered = await self._first(message, names, why)
+            delivered = await self._first(message, names, why, tickets)
         else:
-            delivered = await self._all(message, accepted, why)
+            delivered = await self._all(message, accepted, why, tickets)
         if message.status != "trigger":
             for name in unsure:
-                await self._try(message, name, why)
+                await self._try(message, name, why, tickets)
         if message.what == "resolve" and delivered:
             self._unsure.pop(_key(message), None)
-        return bool(delivered), ", ".join(delivered), "; ".join(why)
+        return Sent(bool(delivered), ", ".join(delivered), "; ".join(why), tickets)
 
     async def refresh(self, state: Callable[[], State], now: float) -> list[str]:
         """Sends the open alerts again by the channels that need it; `now`: monotonic seconds. Returns what failed."""
@@ -98,9 +113,11 @@ class Notifier:
         for channel in self._channels.values():
             await channel.close()
 
-    async def _first(self, message: PageMessage, names: Sequence[str], why: list[str]) -> list[str]:
+    async def _first(
+        self, message: PageMessage, names: Sequence[str], why: list[str], tickets: dict[str, str]
+    ) -> list[str]:
         for name in names:
-            error = await self._try(message, name, why)
+            error = await self._try(message, name, why, tickets)
             if error is None:
                 return [name]
             if isinstance(error, TimedOut):
@@ -109,13 +126,19 @@ class Notifier:
             why.append(f"group {ONCALL} has no channel")
         return []
 
-    async def _all(self, message: PageMessage, names: Sequence[str], why: list[str]) -> list[str]:
-        done = [name for name in names if await self._try(message, name, why) is None]
+    async def _all(
+        self, message: PageMessage, names: Sequence[str], why: list[str], tickets: dict[str, str]
+    ) -> list[str]:
+        done = [name for name in names if await self._try(message, name, why, tickets) is None]
         return done if len(done) == len(names) else []
 
-    async def _try(self, message: PageMessage, name: str, why: list[str]) -> ActionError | None:
+    async def _try(
+        self, message: PageMessage, name: str, why: list[str], tickets: dict[str, str]
+    ) -> ActionError | None:
         try:
-            await self._channels[name].send(self._with_trace(message))
+            ticket = await self._channels[name].send(self._with_trace(message))
+            if ticket:
+                tickets[name] = ticket
         except ActionError as error:
             why.append(f"{name}: {error}")
             return error

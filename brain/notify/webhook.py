@@ -17,7 +17,6 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from agent.contract.errors import ConfigError
 from agent.shared.secret_file import secret
 from brain.notify import http
 from brain.notify.message import PageMessage
@@ -90,8 +89,6 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Webhook:
     """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(WebhookOptions, table, where)
     http.checked_url(want.url, f"{where}.url")
-    for header, value in want.headers.items():
-        if not header.isascii() or not value.isprintable() or not header.isprintable() or " " in header:
-            raise ConfigError(f"{where}.headers.{header!r}: not an HTTP header")
+    http.check_headers(want.headers, f"{where}.headers")
     shared = secret(want.secret_file, f"{where}.secret_file").encode()
     return Webhook(name, want.url, secret=shared, timeout_s=want.timeout_s, headers=want.headers)

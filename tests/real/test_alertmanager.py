@@ -134,7 +134,7 @@ async def test_an_alert_lives_as_long_as_its_incident(server: Server, tmp_path: 
         assert await notifier.refresh(lambda: state, time.monotonic()) == []
 
     opened = page(about=about, text="needs an approval")
-    assert await notifier.send(compose(opened, rule=rule(), runs=list(state.runs.values()))) == (
+    assert (await notifier.send(compose(opened, rule=rule(), runs=list(state.runs.values()))))[:3] == (
         True,
         "am",
         "",

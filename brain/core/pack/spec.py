@@ -393,6 +393,19 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tickets:
+    """What needs hands has a ticket, beside the pages that call people."""
+
+    # channel group that keeps them; no group of people who are paged
+    to: str
+    # incidents of these severities have one as soon as people are told
+    severities: tuple[Priority, ...] = (Priority.P2, Priority.P3)
+    # one of any other has one when its runbook has nothing left to try, or it has none
+    gave_up: bool = True
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """A maintenance window: nothing disruptive happens in its scope without an approval, and nobody is called for what lies
     wholly within it before it ends (brain/core/paging/quiet.py).
@@ -474,6 +487,8 @@ class Settings:
     page_repeats: tuple[Priority, ...] = (Priority.P0, Priority.P1)
     # severity -> where its pages go instead of to a chain, and in which hours
     digests: Mapping[Priority, Digest] = field(default_factory=dict)
+    # which incidents have a ticket, and where; none: there are no tickets
+    tickets: Tickets | None = None
     # the site's time zone for hours, as in the tz database (Europe/Berlin); empty: UTC
     zone: str = ""
     # seconds since 1970 UTC -> the zone's offset from UTC in seconds from then on; read from the tz database by the brain

@@ -47,6 +47,7 @@ def pass_on(ctx: Context, by: Incident, other: Incident) -> None:
         acked_by=pages.acked_by,
         resolved=True,
         severities=list(pages.severities),
+        tickets=dict(pages.tickets),
         key=pages.key,
         passed_to=by.id,
     )

@@ -9,15 +9,13 @@ retries them; `grouping.py` collects the alerts of a storm or of a digest.
 """
 
 from brain.core.context import Context
+from brain.core.inputs import Delivery
 from brain.core.pack.spec import ONCALL, EscalationStep, Priority
-from brain.core.paging import alerts, grouping, queue, quiet
+from brain.core.paging import alerts, grouping, once, queue, quiet, tickets
 from brain.core.paging.queue import What
 from brain.core.state import AlertGroup, Incident, IncidentState
 
 _CHAIN = (EscalationStep(to=ONCALL),)  # of a severity for which the site configures none
-ONCE_S = 30 * 86_400.0  # how long a value of `page_once` counts as paged
-TOLD_BY = 2  # nodes that have shown a value, when it counts as told for all
-MAX_ONCE = 100  # values that are remembered of one node
 MAX_SAID = 20
 TIMERS = ("page", "redeliver", "escalate", "group", "storm", quiet.TIMER)  # kinds of timers for `timer`
 
@@ -33,7 +31,7 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
     chain = to == ONCALL or _is_missing(ctx, to)
     if quiet.waits(ctx, incident, ONCALL if chain else to, text):
         return
-    if not _pages_first(ctx, incident):
+    if not once.is_new(ctx, incident):
         why = f"{incident.page_once} was paged for another incident: {text}"
         ctx.note("page.left_out", why, incident=incident.id, scope=incident.scope)
         return
@@ -42,15 +40,29 @@ def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCA
         return
     if what == "update" and _said_before(incident, f"{to}: {text}"):
         return
-    for group in _recipients(ctx, incident) if chain else [to]:
+    first = not incident.pages.first_at
+    for group in _who_hears(ctx, incident) if chain else [to]:
         _notify(ctx, incident, what, text, group)
-    if not incident.pages.first_at:
+    if first:
         incident.pages.first_at = ctx.now
-        if incident.pages.acked_by:
-            _tell_acknowledged(ctx, incident)
-            return
+    open_ticket(ctx, incident, text)
+    if first and incident.pages.acked_by:
+        _tell_acknowledged(ctx, incident)
+    elif first:
         ctx.set_timer(f"page:{alerts.key(incident)}", ctx.now + ctx.compiled.settings.page_repeat_s[0])
         _schedule_next(ctx, incident)
+
+
+def open_ticket(ctx: Context, incident: Incident, text: str) -> None:
+    """Opens a ticket for the incident, if it needs one now and has none."""
+    if tickets.is_wanted(ctx, incident):
+        _notify(ctx, incident, "open", text, tickets.group(ctx))
+
+
+def _who_hears(ctx: Context, incident: Incident) -> list[str]:
+    """The groups of the chain that hear of it now, and the one that keeps its ticket."""
+    kept = [tickets.group(ctx)] if tickets.has_one(ctx, incident) else []
+    return _recipients(ctx, incident) + kept
 
 
 def _tell_whose(ctx: Context, incident: Incident, text: str) -> None:
@@ -105,6 +117,8 @@ def open_page(ctx: Context, incident: Incident, text: str) -> None:
         step.to in incident.pages.notified for step in _chain(ctx, incident)
     ):
         page(ctx, incident, "open", text)
+    else:
+        open_ticket(ctx, incident, text)
 
 
 def gave_up(ctx: Context, incident: Incident, why: str, what: str = "") -> None:
@@ -254,9 +268,9 @@ def timer(ctx: Context, kind: str, what: str) -> None:
             _escalate(ctx, incident)
 
 
-def delivered(ctx: Context, page_id: str, *, ok: bool, channel: str, why: str) -> list[Incident]:
+def delivered(ctx: Context, given: Delivery) -> list[Incident]:
     """The notifier reports the outcome of a page. Returns the incidents that have one page fewer to deliver."""
-    return queue.answered(ctx, page_id, ok=ok, channel=channel, why=why)
+    return queue.answered(ctx, given)
 
 
 def resend_all(ctx: Context) -> None:
@@ -298,34 +312,6 @@ def _notify(ctx: Context, incident: Incident, what: What, text: str, to: str) ->
         grouping.update(ctx, alert_group, incident, text)
 
 
-def _pages_first(ctx: Context, incident: Incident) -> bool:
-    """Whether the incident may be paged: not if its rule pages once for a value that people were told of.
-
-    They were told for a node when it was paged for that node, and for all when TOLD_BY nodes have shown it: one alone could
-    use up every value that is to come (decision 33).
-    """
-    if not incident.page_once or incident.pages.first_at:
-        return True
-    known = ctx.state.paged_once
-    for value, by in list(known.items()):
-        for source in [source for source, at in by.items() if at <= ctx.now - ONCE_S]:
-            del by[source]
-        if not by:
-            del known[value]
-    source = incident.node or incident.scope
-    told = known.get(incident.page_once, {})
-    if source in told or len(told) >= TOLD_BY:
-        return False
-    known.setdefault(incident.page_once, {})[source] = ctx.now
-    mine = [value for value, by in known.items() if source in by]
-    if len(mine) > MAX_ONCE:
-        oldest = min(mine, key=lambda value: known[value][source])
-        del known[oldest][source]
-        if not known[oldest]:
-            del known[oldest]
-    return True
-
-
 def _chain(ctx: Context, incident: Incident) -> tuple[EscalationStep, ...]:
     digest = ctx.compiled.settings.digests.get(incident.severity)
     if digest is not None:
@@ -351,7 +337,7 @@ def _repeat(ctx: Context, about: Incident | AlertGroup) -> None:
     settings = ctx.compiled.settings
     repeats = about.severity in settings.page_repeats and about.severity not in settings.digests
     if isinstance(about, AlertGroup):
-        if repeats and not queue.busy(about, about.to):
+        if repeats and about.to != tickets.group(ctx) and not queue.busy(about, about.to):
             queue.post(ctx, about, "repeat", about.to, text)
     else:
         # Nobody is called again for what is over, if it stays so.

@@ -8,6 +8,8 @@ What makes a storm is how many nodes open incidents, each counted once (decision
 storm of its own, with an alert group of its own: others do not wait for it, and are not hidden by it. One that is loud for
 an hour is told every half hour, in one page.
 
+A ticket is for one incident, in a storm too; of a loud node only they are collected (tickets.py).
+
 A digest is an alert group that collects until the site's hours, and is not repeated. What is over by then is listed as
 over. Later news of it, and its resolution, wait for the hours too.
 """
@@ -18,7 +20,7 @@ from dataclasses import replace
 from brain.core import ids, share
 from brain.core.context import Context
 from brain.core.pack.spec import Digest, Priority
-from brain.core.paging import alerts, hours, queue
+from brain.core.paging import alerts, hours, queue, tickets
 from brain.core.paging.subjects import began_at
 from brain.core.state import AlertGroup, ChannelGroup, GroupedAlert, Incident, PendingPage
 
@@ -39,6 +41,9 @@ def alert_group_for(ctx: Context, incident: Incident, to: str) -> AlertGroup | N
     group = ctx.state.groups.setdefault(to, ChannelGroup())
     group.first = [entry for entry in group.first if now - entry[0] <= settings.group_within_s]
     ctx.set_timer(f"storm:{to}", now + settings.group_within_s)
+    if to == tickets.group(ctx):
+        loud = incident.node and share.is_loud(ctx, incident.node)
+        return _own(ctx, group, incident, to) if loud else None
     if incident.node and _opens_many(ctx, group, incident, to):
         return _own(ctx, group, incident, to)
     source = incident.node or incident.scope

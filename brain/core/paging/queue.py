@@ -12,6 +12,7 @@ from typing import Literal
 from brain.core import stops
 from brain.core.context import Context
 from brain.core.effects import SendPage
+from brain.core.inputs import Delivery
 from brain.core.pack.spec import Scalar
 from brain.core.paging import alerts
 from brain.core.paging.subjects import common_to, of_alert_group, of_incident
@@ -72,22 +73,25 @@ def note(
         ctx.show(about)
 
 
-def answered(ctx: Context, page_id: str, *, ok: bool, channel: str, why: str) -> list[Incident]:
+def answered(ctx: Context, given: Delivery) -> list[Incident]:
     """The outcome of a page: removes a delivered one, retries a failed one. Returns the incidents with a page less.
 
     An outcome of a page that is not waiting is ignored.
     """
+    page_id, channel, why = given.page, given.channel, given.why
     about = paged(ctx, page_id.rpartition(".p")[0])
     pending = about.pages.waiting.get(page_id) if about is not None else None
     if about is None or pending is None or pending.alert_group:
         return []
-    if not ok:
+    if not given.ok:
         _retry(ctx, about, page_id, why)
         return []
     del about.pages.waiting[page_id]
     ctx.cancel_timer(f"redeliver:{page_id}")
     _record_channel(about, pending, channel)
-    note(ctx, about, "page.delivered", f"by {channel}", page_id, channel=channel, failed=why)
+    about.pages.tickets.update(given.tickets)
+    text = f"by {', '.join(_with_tickets(given))}"
+    note(ctx, about, "page.delivered", text, page_id, channel=channel, failed=why)
     done = [about] if isinstance(about, Incident) else []
     for carried in pending.carries:
         incident = alerts.holder(ctx.state, carried.rpartition(".p")[0])
@@ -137,6 +141,12 @@ def _record_channel(about: Paged, pending: PendingPage, channel: str) -> None:
         channels = about.pages.by.setdefault(pending.to, [])
         if channel not in channels:
             channels.append(channel)
+
+
+def _with_tickets(given: Delivery) -> list[str]:
+    """The channels that took a page, each with the ticket that it keeps."""
+    names = given.channel.split(", ")
+    return [f"{name} ({given.tickets[name]})" if name in given.tickets else name for name in names]
 
 
 def _queue(about: Paged, to: str) -> list[str]:
@@ -197,10 +207,11 @@ def _successor(ctx: Context, about: Paged, queue: list[str]) -> str:
 
 def _send(ctx: Context, about: Paged, page_id: str) -> None:
     pending = about.pages.waiting[page_id]
+    again = pending.away or pending.tries > 0
     pending.away = True
     ctx.set_timer(f"redeliver:{page_id}", ctx.now + ANSWER_S)
     more = (stops.told_on(ctx, about), common_to(ctx, about)) if isinstance(about, Incident) else ()
-    compose = partial(_page, about, page_id, pending.what, pending.to, pending.text, *more)
+    compose = partial(_page, about, page_id, pending.what, pending.to, pending.text, *more, again=again)
     if isinstance(about, Incident):
         ctx.page(compose)
     else:  # complete already: nothing follows at once that its page should tell
@@ -213,7 +224,9 @@ def still_open(about: Paged, to: str) -> SendPage:
     return _page(about, f"{alerts.key(about)}.p{about.pages.sent}", "repeat", to, f"still open, {seen}")
 
 
-def _page(about: Paged, page_id: str, what: What, to: str, text: str, *more: tuple[str, ...]) -> SendPage:
+def _page(
+    about: Paged, page_id: str, what: What, to: str, text: str, *more: tuple[str, ...], again: bool = False
+) -> SendPage:
     subject = of_incident(about, *more) if isinstance(about, Incident) else of_alert_group(about)
     alerted = tuple(about.pages.by.get(to, ()))
-    return SendPage(id=page_id, subject=subject, what=what, to=to, text=text, alerted=alerted)
+    return SendPage(id=page_id, subject=subject, what=what, to=to, text=text, alerted=alerted, again=again)

@@ -53,6 +53,7 @@ def of_incident(incident: Incident, stops: tuple[str, ...] = (), common: tuple[s
         common=common,
         hit=hit_words.short(incident.hit),
         gone=bool(incident.symptoms) and not incident.matching_rules and not incident.unproven,
+        tickets=dict(incident.pages.tickets),
     )
 
 
@@ -76,6 +77,7 @@ def of_alert_group(group: AlertGroup) -> PageSubject:
         acked_by=group.pages.acked_by,
         severities_before=tuple(group.pages.severities),
         listed=lines,
+        tickets=dict(group.pages.tickets),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from brain.core.context import Context
 from brain.core.effects import Note, SendPage, ShowIncident
 from brain.core.index import Index
+from brain.core.inputs import Delivery
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import Compiled
 from brain.core.pack.spec import EscalationStep, Pack, Paging, Priority, Settings
@@ -113,9 +114,12 @@ class Pager:
             )
             self.handles(lambda ctx, of=about, do=acknowledge: do(ctx, of, who))  # type: ignore[misc]
 
-    def answers(self, page: str, *, ok: bool = True, channel: str = "chat", why: str = "") -> list[str]:
-        """The notifier reports an outcome. The ids of the incidents that have a page less to deliver."""
-        done = self.handles(lambda ctx: escalation.delivered(ctx, page, ok=ok, channel=channel, why=why))
+    def answers(
+        self, page: str, *, ok: bool = True, channel: str = "chat", why: str = "", **tickets: str
+    ) -> list[str]:
+        """The notifier reports an outcome. The ids of the incidents that have a page less to deliver. `tickets`: by channel."""
+        given = Delivery(id="d", page=page, ok=ok, channel=channel, why=why, tickets=tickets)
+        done = self.handles(lambda ctx: escalation.delivered(ctx, given))
         return [incident.id for incident in done]
 
     def refuses(self, page: str, why: str = "no route") -> None:

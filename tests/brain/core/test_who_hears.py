@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from brain.core.pack.spec import Digest, EscalationStep, Priority
-from brain.core.paging import escalation
+from brain.core.paging import escalation, once
 from brain.core.state import IncidentState
 from tests.brain.core.pager import BEGAN, Pager
 
@@ -85,13 +85,13 @@ def test_of_each_node_a_hundred_values_are_remembered() -> None:
     """The newest ones; and none for longer than a month. A node that names many uses up no other's."""
     it = Pager()
     old = {f"old@{number}": {"n-a": LATE} for number in range(5)}
-    mine = {f"code@{number}": {"n-a": BEGAN - 60 + number} for number in range(escalation.MAX_ONCE)}
+    mine = {f"code@{number}": {"n-a": BEGAN - 60 + number} for number in range(once.MAX_ONCE)}
     it.state.paged_once = old | {"theirs@1": {"n2": LATE + 1}, "code@0": {"n2": BEGAN}} | mine
     it.state.paged_once["code@1"]["n2"] = BEGAN
     it.opens("a", page_once=VALUE)
     known = it.state.paged_once
     assert [value for value, by in known.items() if "n2" in by] == ["theirs@1", "code@1"]
-    assert sum("n-a" in by for by in known.values()) == escalation.MAX_ONCE
+    assert sum("n-a" in by for by in known.values()) == once.MAX_ONCE
     assert ("code@0" in known, known[VALUE]) == (False, {"n-a": BEGAN})
 
 

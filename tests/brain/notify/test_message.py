@@ -59,7 +59,7 @@ def test_the_json_form_says_the_same() -> None:
         "status", "id", "dedup_key", "what", "group", "title", "severity", "cause", "scope", "node", "nodes",
         "state", "why_now", "because", "since", "evidence", "evidence_ids", "tried", "proposed", "commands",
         "knowledge", "links", "subject", "acked_by", "severities", "incidents", "trace_id", "untold", "stops", "common",
-            "buttons", "hit", "about", "before",
+            "buttons", "hit", "about", "before", "tickets", "again",
     }  # fmt: skip
 
 

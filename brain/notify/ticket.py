@@ -1,0 +1,207 @@
+"""Any ticket system with a JSON API: what is sent, and where the answer names the ticket, stand in the configuration.
+
+Four requests: `find` asks for the ticket of an alert, `open` makes one, `comment` adds to it what is new, `close` ends it. Their
+paths and bodies are templates (brain/notify/templates.py). A system without `find` must know a repeated `open` by the key in it,
+which is also its header Idempotency-Key; `Ward-Page` is the page's id in each request.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import orjson
+from pydantic import Field
+
+from agent.contract.errors import ConfigError, Unreachable
+from agent.shared.secret_file import secret
+from brain.notify import http, templates, tickets
+from brain.notify.message import Language, PageMessage
+from brain.notify.tickets import Gone, TicketChannel
+from brain.options import options
+
+_STRICT: dict[str, Any] = {"extra": "forbid"}
+_MAX_READ = 2**20  # bytes of an answer
+_GONE = (404, 410)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketRequest:
+    """One request."""
+
+    # behind `url`; values are escaped
+    path: str = ""
+    # GET sends no body
+    method: Literal["GET", "POST", "PUT", "PATCH"] = "POST"
+    # a JSON object
+    body: Mapping[str, Any] = field(default_factory=dict)
+    # of find and open: where the answer names the ticket, as keys and numbers between dots: result.0.sys_id
+    ticket: str = ""
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketOptions:
+    """The keys of a table with `type = "ticket"`."""
+
+    # base URL of its API
+    url: str
+    # makes a ticket
+    open: TicketRequest
+    # adds what is new to it
+    comment: TicketRequest
+    # asks for the ticket with $key; none: the system itself must know an `open` that is sent again
+    find: TicketRequest | None = None
+    # ends it when the incident is over; none: that is only a comment
+    close: TicketRequest | None = None
+    # file with the value of the header Authorization: Bearer ..., or Basic ...
+    authorization_file: Path | None = None
+    # additional headers
+    headers: Mapping[str, str] = field(default_factory=dict)
+    # a name for templates -> severity -> what it stands for
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # where people open the console: $url
+    console_url: str = ""
+    # of the rule's knowledge
+    language: Language = "both"
+    # PEM file; none: the system's CAs
+    ca_file: Path | None = None
+    # how long `find` may not know a new ticket
+    settle_s: Annotated[float, Field(ge=0, le=120)] = 10.0
+    # Timeout of one request
+    timeout_s: Annotated[float, Field(gt=0, le=120)] = 20.0
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+class TemplatedTickets:
+    """The tickets of one such system."""
+
+    def __init__(self, want: TicketOptions, authorization: str, where: str = "channels") -> None:
+        tls = http.trust(want.ca_file, f"{where}.ca_file")
+        self._want = want
+        self._http = http.Poster(
+            http.checked_url(want.url, f"{where}.url"), timeout_s=want.timeout_s, tls=tls
+        )
+        self._headers = {"Accept": "application/json", **want.headers}
+        if authorization:
+            self._headers["Authorization"] = authorization
+
+    async def find(self, message: PageMessage) -> str:
+        """As in TicketSystem."""
+        if self._want.find is None:
+            return ""
+        answer = await self._send(self._want.find, message)
+        return _at(answer, self._want.find.ticket)
+
+    async def open(self, message: PageMessage) -> str:
+        """As in TicketSystem."""
+        answer = await self._send(self._want.open, message, more={"Idempotency-Key": message.dedup_key})
+        if not (ticket := _at(answer, self._want.open.ticket)):
+            raise Unreachable(f"{self._http.host}: the answer has no ticket at {self._want.open.ticket}")
+        return ticket
+
+    async def has_told(self, ticket: str, message: PageMessage) -> bool:  # noqa: ARG002 - as in TicketSystem
+        """As in TicketSystem: it cannot be known."""
+        return False
+
+    async def comment(self, ticket: str, message: PageMessage) -> None:
+        """As in TicketSystem."""
+        await self._send_to(self._want.comment, ticket, message)
+
+    async def end(self, ticket: str, message: PageMessage) -> None:
+        """As in TicketSystem."""
+        if self._want.close is not None:
+            await self._send_to(self._want.close, ticket, message)
+
+    async def reach(self) -> str:
+        """As in Channel."""
+        return await self._http.reach()
+
+    async def close(self) -> None:
+        """Closes the HTTP session."""
+        await self._http.close()
+
+    async def _send_to(self, request: TicketRequest, ticket: str, message: PageMessage) -> None:
+        try:
+            await self._send(request, message, ticket=ticket)
+        except http.NotTaken as error:
+            if error.status in _GONE and self._want.find is not None and await self.find(message) != ticket:
+                raise Gone(str(error)) from error
+            raise
+
+    async def _send(
+        self,
+        request: TicketRequest,
+        message: PageMessage,
+        *,
+        ticket: str = "",
+        more: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Returns the answer's JSON; None: it has none."""
+        want = self._want
+        most = tickets.MAX_COMMENT if ticket else tickets.MAX_TEXT
+        known = templates.values(
+            message,
+            want.words,
+            want.language,
+            text=message.to_text(want.language, most),
+            console_url=want.console_url,
+            ticket=ticket,
+        )
+        body = b"" if request.method == "GET" else orjson.dumps(templates.filled(request.body, known))
+        path = templates.in_url(request.path, known)
+        headers = {**self._headers, "Ward-Page": message.id, **(more or {})}
+        raw = await self._http.post(body, headers, path, method=request.method, most=_MAX_READ)
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            return None
+
+
+def _at(answer: Any, place: str) -> str:
+    """What an answer has at a place; empty: nothing that names a ticket."""
+    for part in place.split("."):
+        if isinstance(answer, dict):
+            answer = answer.get(part)
+        elif isinstance(answer, list) and part.isdigit() and int(part) < len(answer):
+            answer = answer[int(part)]
+        else:
+            return ""
+    return str(answer) if isinstance(answer, str | int) and not isinstance(answer, bool) else ""
+
+
+def build(name: str, table: Mapping[str, Any], where: str) -> TicketChannel:
+    """Builds the channel of a configuration table; ConfigError names the key."""
+    want = options(TicketOptions, table, where)
+    http.checked_url(want.url, f"{where}.url")
+    http.check_headers(want.headers, f"{where}.headers")
+    templates.check_words(want.words, f"{where}.words")
+    requests = {"open": want.open, "comment": want.comment, "find": want.find, "close": want.close}
+    for key, request in requests.items():
+        if request is not None:
+            _check(request, f"{where}.{key}", want.words)
+    for key in ("open", "find"):
+        request = requests[key]
+        if request is not None and not request.ticket:
+            raise ConfigError(f"{where}.{key}.ticket: is missing: where does the answer name the ticket?")
+    carries = want.find or want.open
+    if "key" not in templates.names_in([carries.path, carries.body]):
+        raise ConfigError(
+            f"{where}.{'find' if want.find else 'open'}: $key stands nowhere in it: the ticket could not be found again"
+        )
+    for key in ("comment", "close"):
+        request = requests[key]
+        if request is not None and "ticket" not in templates.names_in([request.path, request.body]):
+            raise ConfigError(f"{where}.{key}: $ticket stands nowhere in it: of which ticket?")
+    authorization = secret(want.authorization_file, f"{where}.authorization_file")
+    return TicketChannel(name, TemplatedTickets(want, authorization, where), settle_s=want.settle_s)
+
+
+def _check(request: TicketRequest, where: str, words: templates.Words) -> None:
+    ticket = where.endswith((".comment", ".close"))
+    templates.check(request.path, f"{where}.path", words=words, ticket=ticket)
+    templates.check(request.body, f"{where}.body", words=words, ticket=ticket)
+    if request.path and request.path[0] not in "/?":
+        raise ConfigError(f"{where}.path: begins with / or ?, behind the address in `url`")
+    if request.method == "GET" and request.body:
+        raise ConfigError(f"{where}.body: a GET has none: give `method`")
