@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 
 from brain.actions import bmc_tables, scheduler, switches
 from brain.actions.fabrics import ManagersOptions
-from brain.notify import dead_mans_switch, notifier
+from brain.notify import dead_mans_switch, notifier, templates
 from brain.ufm.client import UfmOptions
 from docs.field_tables import table
 
@@ -28,9 +28,22 @@ def sections() -> Iterator[str]:
         for name, place in types.items():
             yield f'### `[{key}.<name>]` with `type = "{name}"`\n'
             yield from table(options_of(name, place))
+        if key == "channels":
+            yield from _names_in_templates()
     for key, kind in WITHOUT_TYPE.items():
         yield f"### `[{key}.<name>]`\n"
         yield from table(kind)
+
+
+def _names_in_templates() -> Iterator[str]:
+    yield "### Names in templates\n"
+    yield "In `fields` of type `jira`, and in paths and bodies of type `ticket`. A dollar is `$$`; a text that is nothing but"
+    yield "`$nodes` is a number.\n"
+    yield "| name | what it is |"
+    yield "|---|---|"
+    yield from (f"| `${name}` | {meaning} |" for name, meaning in templates.NAMES.items())
+    yield "| `$<name>` | of the table `words`: what it has for the severity |"
+    yield ""
 
 
 def options_of(name: str, place: str) -> type:

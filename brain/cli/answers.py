@@ -304,6 +304,7 @@ class IncidentPagesJson(TypedDict):
     undelivered: list[str]
     alert: str
     passed_to: str
+    tickets: dict[str, Any]
 
 
 class HitJobJson(TypedDict):

@@ -161,6 +161,8 @@ def _head(incident: IncidentJson, width: int) -> Iterator[str]:
         yield from _row("alert", f"goes on as that of {passed_to}: gpuward explain {passed_to}", width)
     elif (alert := pages.get("alert", incident["id"])) != incident["id"]:
         yield from _row("alert", f"{alert}, which began with that incident", width)
+    for channel, key in pages.get("tickets", {}).items():
+        yield from _row("ticket", f"{key} ({channel})", width)
     if incident["waits"]:
         yield from _row("waits", incident["waits"], width)
     if incident["explains"]:

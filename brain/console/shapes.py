@@ -62,6 +62,7 @@ def incident(raw: Mapping[str, Any]) -> IncidentShape:
             undelivered=list(pages["waiting"]),
             alert=pages.get("key", "") or raw["id"],
             passed_to=pages.get("passed_to", ""),
+            tickets=pages.get("tickets", {}),
         ),
     )
 

@@ -3,8 +3,8 @@
 Version 3 is Jira Cloud's, with texts in the Atlassian Document Format; version 2 is that of Data Center, with wiki markup.
 https://developer.atlassian.com/cloud/jira/platform/rest/v3/: POST issue (201), issue/KEY/comment (201), issue/KEY/transitions
 (204), search/jql; https://developer.atlassian.com/server/jira/platform/rest/: POST search. 400 names the fields that are wrong,
-404 is also what one may not see, 429 has Retry-After. An issue is found again by its label `gpuward-<key>`; the search of Cloud may
-not know an issue at once after it was made (hence `settle_s`).
+404 is also what one may not see, 429 has Retry-After. An issue is found again by its label `gpuward-<key>`; the search of Cloud
+may not know an issue at once after it was made (hence `settle_s`).
 
 Whatever a machine wrote stands in a block of code (Cloud) or of text without format (Data Center): no markup, link or mention of
 it counts.

@@ -1,7 +1,7 @@
 """One ticket for each alert, whichever system keeps it: opened once, commented as the fault moves on, ended with it.
 
 Which ticket an alert has stands in the engine's state: the log says it to every brain that leads (`Delivery.tickets`). Where it
-is not known there, the system is asked, by the alert's key, before a ticket is opened. Its search may find a ticket only some time
+is not known there, the system is asked, by the alert's key, before a ticket is opened. Its search may find a ticket only a while
 after it was made, so after an attempt whose outcome nobody knows (an answer that was lost, a leader that is gone) a new one is
 made only when the search has found none for `settle_s`.
 """

@@ -38,6 +38,7 @@ class IncidentPagesShape(Shape):
         description="By which channels know its alert: its id, or that of an incident that it explains."
     )
     passed_to: str = Field(description="The incident whose alert it is by now; empty: it is this one's.")
+    tickets: dict[str, str] = Field(description="Channel → the key of its ticket there.")
 
 
 class IncidentShape(Shape):

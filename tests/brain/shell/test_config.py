@@ -1,9 +1,12 @@
 """The brain's configuration: no brain starts with a wrong file, and the message names file and key."""
 
+import base64
+import zlib
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from agent.contract.errors import ConfigError
@@ -11,7 +14,8 @@ from brain.adapters.codec import Codec
 from brain.cell.authority import Authority
 from brain.config import load, parse
 from brain.core.inputs import PackLoaded
-from brain.core.pack.spec import Digest, Mode, Priority, Settings
+from brain.core.pack.spec import Digest, Mode, Priority, Settings, Tickets
+from brain.notify import notifier
 from brain.notify.webhook import WebhookOptions
 from brain.options import options
 from brain.setting_ranges import RANGES
@@ -76,6 +80,19 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (
         {"settings": {"digests": {"P2": {"to": "t", "every_s": -1}}}, "groups": {"t": ["log"]}},
         "settings.digests.P2: every_s must not be negative",
+    ),
+    ({"settings": {"tickets": {"to": "t"}}}, "settings.tickets.to: there is no group 't' (have: )"),
+    (
+        {
+            "settings": {"tickets": {"to": "t"}, "escalation": {"P2": [{"to": "t"}]}},
+            "groups": {"t": ["log"]},
+        },
+        "settings.tickets.to: t is paged, too: give a group of its own",
+    ),
+    ({"settings": {"tickets": {"to": "oncall"}}}, "settings.tickets.to: oncall is paged, too"),
+    (
+        {"settings": {"tickets": {"to": "t", "severities": ["P4"]}}, "groups": {"t": ["log"]}},
+        "settings.tickets.severities.0: ",
     ),
     ({"settings": {"zone": "Mars/Olympus"}}, "site.toml: the tz database has no zone 'Mars/Olympus'"),
     ({"settings": {"disruptive_runs": -1}}, "site.toml: settings.disruptive_runs: -1 is not 0 to 1,000"),
@@ -185,6 +202,31 @@ def test_the_digest_of_the_example_passes_through_the_log_with_its_zone(tmp_path
     read = Codec("c1").decode(f"ward.c1.input.{what}", body, 1)
     assert isinstance(read, PackLoaded)
     assert read.pack.settings == site
+
+
+def test_the_tickets_of_the_example_pass_through_the_log(tmp_path: Path) -> None:
+    """Its commented tables are valid. Without them the log has no such key, which a brain of 0.2.0 could not read."""
+    text = (Path(__file__).parents[3] / "deploy" / "brain.toml").read_text()
+    lines = [line.removeprefix("# ") for line in text.splitlines()]
+    tables = []
+    for head in ("[settings.tickets]", "[channels.jira]", "[channels.desk]"):
+        first = lines.index(head)
+        tables += lines[first : lines.index("", first)]
+    for name in ("jira.token", "desk.authorization"):
+        (tmp_path / name).write_text("x")
+    shown = "\n".join(tables).replace("/etc/gpuward", str(tmp_path))
+    (tmp_path / "brain.toml").write_text(f'{shown}\n[groups]\ntickets = ["jira", "desk"]\n')
+    config = load(tmp_path / "brain.toml")
+    assert list(notifier.build(config.channels, config.groups, tmp_path).channels) == ["jira", "desk"]
+    site = config.site_settings()
+    assert site.tickets == Tickets(to="tickets")
+    for settings in (site, Settings()):
+        what, body = Codec("c1").encode(PackLoaded(id="p", pack=replace(pack(), settings=settings)))
+        read = Codec("c1").decode(f"ward.c1.input.{what}", body, 1)
+        assert isinstance(read, PackLoaded)
+        assert read.pack.settings == settings
+        raw = orjson.loads(zlib.decompress(base64.b64decode(orjson.loads(body)["zlib"])))
+        assert ("tickets" in raw["settings"]) is (settings.tickets is not None)
 
 
 def test_the_engine_knows_the_channel_groups(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ ill-of = { $ill } of { $of } nodes
 what-it-rests-on = What it rests on
 no-evidence = No facts are kept for it.
 bundle = Evidence bundle
+ticket = Ticket
 who-was-told = Who was told
 delivered = delivered { $by }
 not-delivered = not delivered yet

@@ -52,6 +52,7 @@ ill-of = { $of } 个节点中的 { $ill } 个
 what-it-rests-on = 证据
 no-evidence = 没有保存相关事实。
 bundle = 证据包
+ticket = 工单
 who-was-told = 通知了谁
 delivered = 已送达（{ $by }）
 not-delivered = 尚未送达
