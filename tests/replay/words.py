@@ -43,10 +43,8 @@ PARTS: dict[str, str] = {
     "it tests what is not done here": "it tests what this plan does not do",
     "they test what is not done here": "they test what this plan does not do",
 }  # parts of ids and sentences
-ADDED: dict[str, Any] = {
-    "tickets": {},
-    "again": False,
-}  # keys of records → what they have where nothing is said
+ADDED: dict[str, Any] = {"tickets": {}}  # keys of records → what they have where nothing is said
+UNRECORDED = {"again"}  # keys of records of which the recordings say nothing
 
 
 # Fields of an incident that a page's subject has under the same name.
@@ -63,7 +61,7 @@ def today(value: Any) -> Any:
         return {
             KEYS.get(_text(name), _text(name)): today(entry)
             for name, entry in value.items()
-            if name not in ADDED or entry != ADDED[name]
+            if name not in UNRECORDED and (name not in ADDED or entry != ADDED[name])
         }
     if isinstance(value, list):
         return [today(entry) for entry in value]
