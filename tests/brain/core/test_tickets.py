@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from brain.core.pack.spec import Priority, Tickets
+from brain.core.pack.spec import Priority, Tickets, Window
 from brain.core.paging import escalation
 from brain.core.state import IncidentState, RunState
-from tests.brain.core.pager import Pager
+from tests.brain.core.pager import BEGAN, Pager
 from tests.brain.notify.pages import run
 
 
@@ -126,6 +126,16 @@ def test_nobody_told_no_ticket() -> None:
     it.ends("c")
     it.handles(lambda ctx: escalation.open_ticket(ctx, two, "x"))
     assert to_tickets(it) == []
+
+
+def test_what_lies_within_a_window_has_none_before_it_ends() -> None:
+    """People work there: what is still so then has one."""
+    window = Window(scope="node/n-a", since=0.0, until=BEGAN + 600, why="new cables")
+    it = pager(maintenance=(window,))
+    it.opens("a", severity="P2")
+    assert it.told() == []
+    it.passes(601)
+    assert it.told() == ["600 open oncall a", "600 open tickets a"]
 
 
 def test_the_log_says_which_ticket_it_is() -> None:
