@@ -43,7 +43,7 @@ PARTS: dict[str, str] = {
     "it tests what is not done here": "it tests what this plan does not do",
     "they test what is not done here": "they test what this plan does not do",
 }  # parts of ids and sentences
-ADDED: dict[str, Any] = {"tickets": {}, "later": {}}  # keys of records → what they have where nothing is said
+ADDED: dict[str, Any] = {"tickets": {}}  # keys of records → what they have where nothing is said
 UNRECORDED = {"again"}  # keys of records of which the recordings say nothing
 
 
