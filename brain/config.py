@@ -20,13 +20,14 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from agent.shared.inert_log import LogFormat
-from brain import options, renamed, setting_ranges, toml_lines, zones
+from brain import options, renamed, reports_config, setting_ranges, toml_lines, zones
 from brain.archive_config import ArchiveConfig
 from brain.chat_config import AlertsConfig, ChatConfig
 from brain.console_config import ConsoleConfig, refuse_shared_token
 from brain.core.operators import scopes
 from brain.core.pack.spec import ONCALL, Digest, EscalationStep, ModeSetting, Place, Priority, Settings
 from brain.nats_config import EvidenceConfig, LogConfig, NatsConfig
+from brain.reports_config import ReportConfig
 from brain.topology.places_file import read_places
 from brain.traces_config import TracesConfig
 
@@ -75,6 +76,8 @@ class BrainConfig(_Model):
     alerts: AlertsConfig = AlertsConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
     traces: TracesConfig = TracesConfig()
+    # Which reports are mailed, when, and to whom
+    reports: tuple[ReportConfig, ...] = ()
     # Folder; none: the rules that came with gpuward
     rules: Path | None = None
     # Folder; none: the runbooks that came with gpuward
@@ -131,6 +134,7 @@ class BrainConfig(_Model):
                 raise ValueError(f"settings.drains.{fault}: wait_s must be 0 to 30 days (2,592,000 s)")
         for severity, digest in self.settings.digests.items():
             self._check_digest(severity, digest)
+        reports_config.check(self.reports, self.channels)
         return self
 
     def _check_digest(self, severity: Priority, digest: Digest) -> None:
@@ -310,7 +314,8 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
     renamed.rename(raw, renamed.CONFIG, functools.partial(_warn, where))
     config = _checked(lambda: BrainConfig.model_validate_json(orjson.dumps(raw, default=str)), where)
     try:
-        zones.utc_offsets(config.settings.zone)
+        for zone in (config.settings.zone, *(one.zone for one in config.reports)):
+            zones.utc_offsets(zone)
         subjects.token(config.cell, "cell")
         if config.brain:
             subjects.token(config.brain, "brain")
@@ -355,6 +360,8 @@ def _absolute(config: BrainConfig, folder: Path) -> BrainConfig:
                 changes[name] = folder / value
             elif isinstance(value, BaseModel):
                 changes[name] = fixed(value)
+            elif isinstance(value, tuple) and any(isinstance(one, BaseModel) for one in value):
+                changes[name] = tuple(fixed(one) for one in value)
         # Keep the distinction between set keys and defaults: model_copy would mark all changes as set.
         copy = model.model_copy(update=changes)
         copy.__pydantic_fields_set__.intersection_update(model.model_fields_set)

@@ -99,7 +99,7 @@ class Console:
             *fleet_routes.routes(brain, self._reading),
             *needs_routes.routes(brain, self._reading),
             *pack_routes.routes(brain, self._reading),
-            *report_routes.routes(brain, self._reading),
+            *report_routes.routes(brain, self._reading, self._door),
             *outcome_routes.routes(brain, self._reading),
             *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),

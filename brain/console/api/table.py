@@ -165,7 +165,7 @@ REPORTS = reads(
     "What happened in a time: incidents by cause, how fast they were found, decided and healed, and what they cost.",
     ReportShape,
     query=ReportQuery,
-    media="text/csv",
+    media="text/csv, text/html",
 )
 REMEDIES = reads(
     "remedies",
