@@ -73,6 +73,7 @@ from brain.leader.performer import Performer
 from brain.leader.prompt_reader import PromptReader
 from brain.leader.pulse import PulseService
 from brain.leader.replica import Replica
+from brain.leader.report_mail import ReportMail, scheduled_reports
 from brain.leader.revoked_nodes import RevokedNodes
 from brain.leader.server_keeper import ServerKeeper
 from brain.leader.session import Session
@@ -275,6 +276,22 @@ async def run(
         stack.push_async_callback(traces.close)
         history.listen(traces.changed)
 
+        # Reports by schedule.
+        report_reader = readmodel.reader(Rests().pause)
+        stack.callback(report_reader.close)
+        report_mail = ReportMail(
+            scheduled_reports(config),
+            config=config,
+            nats=nats,
+            leadership=leadership,
+            replica=replica,
+            history=history,
+            reader=report_reader,
+            notes=notes,
+            alerts=alerts,
+            now=partial(replica.log_time, clock),
+        )
+
         # The loop over the log, and the session that it runs in.
         loop = LiveLoop(
             codec=codec,
@@ -409,6 +426,7 @@ async def run(
         for listener in listeners:
             background.start(listener.run(), "reports")
         background.start(traces.serve(), "traces")
+        background.start(report_mail.serve(), "mailed reports")
         events_loop = asyncio.get_running_loop()
         events_loop.add_signal_handler(signal.SIGHUP, watch.check_now)
         stack.callback(events_loop.remove_signal_handler, signal.SIGHUP)

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from agent.shared.inert_log import LogFormat
-from brain import options, renamed, setting_ranges, toml_lines, zones
+from brain import options, renamed, reports_config, setting_ranges, toml_lines, zones
 from brain.archive_config import ArchiveConfig
 from brain.chat_config import AlertsConfig, ChatConfig
 from brain.console_config import ConsoleConfig, refuse_shared_token
@@ -36,6 +36,7 @@ from brain.core.pack.spec import (
     Tickets,
 )
 from brain.nats_config import EvidenceConfig, LogConfig, NatsConfig
+from brain.reports_config import ReportConfig
 from brain.topology.places_file import read_places
 from brain.traces_config import TracesConfig
 
@@ -84,6 +85,8 @@ class BrainConfig(_Model):
     alerts: AlertsConfig = AlertsConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
     traces: TracesConfig = TracesConfig()
+    # Which reports are mailed, when, and to whom
+    reports: tuple[ReportConfig, ...] = ()
     # Folder; none: the rules that came with gpuward
     rules: Path | None = None
     # Folder; none: the runbooks that came with gpuward
@@ -142,6 +145,7 @@ class BrainConfig(_Model):
             self._check_digest(severity, digest)
         if self.settings.tickets is not None:
             self._check_tickets(self.settings.tickets)
+        reports_config.check(self.reports, self.channels)
         return self
 
     def _check_tickets(self, tickets: Tickets) -> None:
@@ -332,7 +336,8 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
     renamed.rename(raw, renamed.CONFIG, functools.partial(_warn, where))
     config = _checked(lambda: BrainConfig.model_validate_json(orjson.dumps(raw, default=str)), where)
     try:
-        zones.utc_offsets(config.settings.zone)
+        for zone in (config.settings.zone, *(one.zone for one in config.reports)):
+            zones.utc_offsets(zone)
         subjects.token(config.cell, "cell")
         if config.brain:
             subjects.token(config.brain, "brain")
@@ -377,6 +382,8 @@ def _absolute(config: BrainConfig, folder: Path) -> BrainConfig:
                 changes[name] = folder / value
             elif isinstance(value, BaseModel):
                 changes[name] = fixed(value)
+            elif isinstance(value, tuple) and any(isinstance(one, BaseModel) for one in value):
+                changes[name] = tuple(fixed(one) for one in value)
         # Keep the distinction between set keys and defaults: model_copy would mark all changes as set.
         copy = model.model_copy(update=changes)
         copy.__pydantic_fields_set__.intersection_update(model.model_fields_set)

@@ -99,6 +99,23 @@ class OidcConfig(_Model):
         return url
 
 
+class PrometheusConfig(_Model):
+    """A Prometheus of the site: pages of nodes and cards plot what its dcgm-exporter and node_exporter have told."""
+
+    # http(s)://host:9090, or what speaks its HTTP API (Thanos, Mimir, VictoriaMetrics), with its path
+    url: str = Field(pattern=r"^https?://[^\s?#]+$")
+    # File with a bearer token, where it wants one
+    token_file: Path | None = None
+    # PEM file with its CA; none: the system's CAs
+    ca_file: Path | None = None
+    # The label by which node_exporter's series name a node; a domain or a port may stand behind the name
+    node_label: str = Field(default="instance", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")
+    # The same of dcgm-exporter's series
+    gpu_node_label: str = Field(default="Hostname", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")
+    # Timeout of one question
+    timeout_s: float = Field(default=5.0, gt=0, le=60)
+
+
 class ConsoleConfig(_Model):
     """The HTTP API."""
 
@@ -124,6 +141,8 @@ class ConsoleConfig(_Model):
     two_persons: tuple[str, ...] = ()
     # Where people log in with their browser; none: tokens only
     oidc: OidcConfig | None = None
+    # The Prometheus whose counters the pages of nodes and cards plot; none: they plot nothing
+    prometheus: PrometheusConfig | None = None
     # File with the hashes of all tokens; none: <data_dir>/tokens.json. It is read again when it changes
     tokens_file: Path | None = None
 

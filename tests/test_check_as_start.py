@@ -52,6 +52,14 @@ WRONG = {
         '[chat.slack]\nsigning_secret_file = "gone"\nusers = {{ U1 = "ann" }}\n' + PERSON,
         "chat.slack.signing_secret_file",
     ),
+    "a report by a mail server that nothing names": (
+        '[[reports]]\nname = "r"\nwhat = "week"\nurl_file = "gone.url"\n',
+        "reports.0.url_file",
+    ),
+    "a Prometheus with a token that is not there": (
+        '[console.prometheus]\nurl = "http://p"\ntoken_file = "gone"\n',
+        "console.prometheus.token_file",
+    ),
     "a signing key that is none": ('signing_key_file = "bad.pem"\n', "bad.pem"),
     "a seed that is not there": (REMOTE + 'seed_file = "gone.nk"\n', "nats.seed_file"),
     "an authority of NATS that is none": (REMOTE + 'ca_file = "bad.pem"\n', "ca_file"),

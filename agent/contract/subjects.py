@@ -143,6 +143,11 @@ def state_bucket(cell: str) -> str:
     return f"state-{cell}"
 
 
+def reports_bucket(cell: str) -> str:
+    """The key-value bucket in which stands which reports were mailed."""
+    return f"reports-{cell}"
+
+
 def evidence_bucket(cell: str) -> str:
     """The object store of a cell's evidence bundles. Its stream is `OBJ_<bucket>`."""
     return f"evidence-{cell}"

@@ -189,6 +189,27 @@ class CardJson(TypedDict):
     runs: list[RunBriefJson]
 
 
+class CounterLineJson(TypedDict):
+    label: str
+    values: list[float | None]
+
+
+class CounterPanelJson(TypedDict):
+    name: str
+    unit: str
+    lines: list[CounterLineJson]
+    more: int
+
+
+class CountersJson(TypedDict):
+    configured: bool
+    since: str | None
+    until: str | None
+    step_s: float
+    panels: list[CounterPanelJson]
+    failed: list[str]
+
+
 class FleetCardsJson(TypedDict):
     node: list[int]
     card: list[str]

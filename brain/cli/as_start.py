@@ -23,6 +23,7 @@ from brain.console.server import Console
 from brain.core.inputs import StepResult
 from brain.core.pack.spec import Scalar
 from brain.leader import trace_outputs
+from brain.leader.report_mail import scheduled_reports
 from brain.notify import dead_mans_switch, notifier
 from brain.ufm import events
 
@@ -41,6 +42,7 @@ async def check(loaded: config.BrainConfig) -> None:
             loaded.ufm, put=_nobody, note=_unsaid, leads=_never, data_dir=loaded.data_dir
         ):
             stack.push_async_callback(ufm.close)
+        scheduled_reports(loaded)
         for cluster in kube_conditions.listeners(
             loaded.schedulers, put=_nobody, note=_unsaid, leads=_never, known=tuple
         ):

@@ -50,6 +50,7 @@ ASKING: Sequence[Callable[[Installation], AsyncIterator[HealthLine]]] = (
     broker.broker,
     counterparts.own_actions,
     counterparts.channels,
+    counterparts.reports,
     counterparts.logins,
     counterparts.traces,
     counterparts.archive,

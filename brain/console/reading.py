@@ -10,7 +10,7 @@ import contextlib
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import orjson
@@ -64,8 +64,10 @@ class Reading:
         """Waits for the read under way; there are no more."""
         self._thread.shutdown(cancel_futures=True)
 
-    async def answer(self, request: web.Request, work: Work, kind: str = JSON) -> web.StreamResponse:
-        """Sends what `work` makes, of this media type."""
+    async def answer(
+        self, request: web.Request, work: Work, kind: str = JSON, also: Mapping[str, str] | None = None
+    ) -> web.StreamResponse:
+        """Sends what `work` makes, of this media type. `also`: further headers."""
         made: list[Packed] = []
 
         def both(history: History) -> bytes:
@@ -73,7 +75,7 @@ class Reading:
             return made[-1].body
 
         async with self.read(request, both) as body:
-            headers = made[-1].loose
+            headers = {**made[-1].headers, **(also or {})}
             if len(body) <= PIECE:
                 return web.Response(status=made[-1].status, body=body or None, headers=headers)
             response = web.StreamResponse(headers=headers)

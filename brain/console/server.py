@@ -46,6 +46,7 @@ from brain.console.api.problems import answer_of, of_the_server
 from brain.console.api.verbs import check_words
 from brain.console.brain_view import BrainView
 from brain.console.chat.routes import ChatRoutes
+from brain.console.counters import routes as counter_routes
 from brain.console.evidence import Bundles
 from brain.console.evidence_files import Unpacker
 from brain.console.fleet import routes as fleet_routes
@@ -97,9 +98,10 @@ class Console:
             *why.routes(brain, self._reading),
             *notes_file.routes(brain, self._door, self._reading),
             *fleet_routes.routes(brain, self._reading),
+            *counter_routes.routes(brain),
             *needs_routes.routes(brain, self._reading),
             *pack_routes.routes(brain, self._reading),
-            *report_routes.routes(brain, self._reading),
+            *report_routes.routes(brain, self._reading, self._door),
             *outcome_routes.routes(brain, self._reading),
             *watching.routes(brain, self._door, self._reading),
             *operator_commands.routes(brain, self._door, self._proposals),

@@ -1,6 +1,6 @@
 """Who is hit by an incident, put together over its nodes, and how it reads. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -126,6 +126,35 @@ def share(line: HitLine) -> str:
     return f"all of its {of} nodes" if here == of else f"{here} of its {of} nodes"
 
 
+def together(hits: Iterable[Mapping[str, HitNode]]) -> dict[str, HitNode]:
+    """Who is hit by several incidents: of a node that several have, the one that knows most."""
+    found: dict[str, HitNode] = {}
+    for hit in hits:
+        for node, told in hit.items():
+            before = found.get(node)
+            if before is None or (told.at, len(told.jobs)) > (before.at, len(before.jobs)):
+                found[node] = told
+    return found
+
+
+def of_several(hits: Iterable[Mapping[str, HitNode]]) -> str:
+    """One line for a page about several incidents: `3 jobs of 2 users; the largest: alice's 4711 (4 of its 16 nodes); not known
+    of 2 nodes`. Empty where no scheduler has said anything.
+    """
+    hit = together(hits)
+    now = standing(hit, asks=True)
+    if now.known is not HitKnown.KNOWN:
+        return short(hit)
+    there = [line for line in now.jobs if not line.gone_at]
+    missing = now.asked - now.answered
+    unknown = f"; not known of {counted(missing, 'node')}" if missing else ""
+    if len(there) + now.unlisted < 2:
+        return short(hit) + unknown
+    users = dict.fromkeys(line.job.user for line in there if line.job.user)
+    whose = f" of {counted(len(users), 'user')}" if users else ""
+    return f"{counted(len(there) + now.unlisted, 'job')}{whose}; the largest: {_whose(there[0])} ({share(there[0])}){unknown}"
+
+
 def short(hit: Mapping[str, HitNode]) -> str:
     """One line for a page: `alice's 4711 (1 of its 16 nodes), and 2 more jobs`. Empty where no scheduler has said anything."""
     now = standing(hit, asks=True)
@@ -137,9 +166,12 @@ def short(hit: Mapping[str, HitNode]) -> str:
     first = (there or now.jobs)[:1]
     if not first:
         return "nobody: no job runs there"
-    job = first[0].job
-    whose = f"{job.user}'s {job.id}" if job.user else f"job {job.id}"
+    whose = _whose(first[0])
     gone = "" if there else ", which is gone by now"
     more = len(now.jobs) - 1 + now.unlisted
     others = f", and {counted(more, 'more job')}" if more > 0 else ""
     return f"{whose} ({share(first[0])}{gone}){others}"
+
+
+def _whose(line: HitLine) -> str:
+    return f"{line.job.user}'s {line.job.id}" if line.job.user else f"job {line.job.id}"

@@ -38,6 +38,7 @@ LASTING = (
     "log_time",
     "archive_behind",
     "brain_disk",
+    "report_unsent",
     "history_unwritten",  # the name of "brain_disk" until 0.2
 )
 _KEPT = {"cause", "text", "since", "took"}  # of an alert, on disk

@@ -171,6 +171,19 @@ KNOWN: Mapping[str, Knowledge] = {
             "（见 docs/operations.md），并及时处理 `archive_behind`。",
         ),
     ),
+    "report_unsent": Knowledge(
+        cause=Text(
+            en="The mail server of a report cannot be reached, refuses us or an address, or its settings are wrong.",
+            zh="报告所用的邮件服务器无法访问，或拒绝了本系统或某个收件地址，或其设置有误。",
+        ),
+        todo=Text(
+            en="The page says what the server answers. Correct the table of `[[reports]]` in brain.toml or the file with its "
+            "URL, and restart the brain; `gpuward doctor` tries the server. Until it is mailed it is tried again; the console "
+            "has it under Reports.",
+            zh="页面会说明服务器的答复。请修正 brain.toml 中的 `[[reports]]` 或保存 URL 的文件，然后重启大脑；"
+            "`gpuward doctor` 可测试该服务器。发出之前会一直重试；控制台的“报告”页面也可查看。",
+        ),
+    ),
 }
 OTHERS = Knowledge(
     cause=Text(en="This brain itself is in trouble, not a node.", zh="出问题的是大脑本身，而非节点。"),

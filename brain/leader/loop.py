@@ -103,7 +103,9 @@ class LiveLoop:
     def _handle(self, records: Sequence[Record]) -> None:
         """Handles one batch, in order. Raises what the engine raises; the inputs before that one are handled."""
         began = time.perf_counter()
-        live = self._replica.caught_up  # else these were on the log when it was opened: nobody knows for how long
+        live = (
+            self._replica.caught_up
+        )  # else these were on the log when it was opened: nobody knows for how long
         try:
             for record in records:
                 self._one(record)

@@ -161,7 +161,7 @@ class Notifier:
         for about in queue.everything(now):
             for group, channels in about.pages.by.items():
                 if channel in channels and not about.pages.resolved:
-                    message = compose_from(now, queue.still_open(about, group))
+                    message = compose_from(now, queue.still_open(now, about, group))
                     messages.append(self._with_trace(message))
         return messages
 

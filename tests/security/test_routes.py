@@ -30,6 +30,7 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("GET", "/api/v1/runs/{id}"): (READ, None),
     ("GET", "/api/v1/nodes"): (READ, None),
     ("GET", "/api/v1/nodes/{name}"): (READ, None),
+    ("GET", "/api/v1/nodes/{name}/counters"): (READ, None),
     ("GET", "/api/v1/cards/{serial}"): (READ, None),
     ("GET", "/api/v1/fleet"): (READ, None),
     ("GET", "/api/v1/needs"): (READ, None),

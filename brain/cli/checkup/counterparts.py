@@ -19,6 +19,7 @@ from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.config import located
 from brain.core.inputs import StepResult
 from brain.leader import trace_outputs
+from brain.leader.report_mail import scheduled_reports
 from brain.notify import dead_mans_switch, notifier
 from brain.ufm import client as ufm_client
 
@@ -64,6 +65,21 @@ async def _reached(name: str, other: Any) -> HealthLine:
             name, "it cannot be known without sending a page", "send one: `gpuward drill`, on simulated nodes"
         )
     return ok(name, f"{where} can be reached; no page was sent")
+
+
+async def reports(found: Installation) -> AsyncIterator[HealthLine]:
+    """The mail server of each report by schedule lets us in. Nothing is mailed."""
+    try:
+        built = scheduled_reports(found.config)
+    except ConfigError as error:
+        yield _wrong(found, "reports", error)
+        return
+    for one in built:
+        check = f"report {one.want.name}"
+        try:
+            yield ok(check, f"{await one.mailer.reach()} lets us in; nothing was mailed")
+        except ActionError as error:
+            yield fail(check, str(error), "look at the mail server, and at the URL in the file of its table")
 
 
 async def archive(found: Installation) -> AsyncIterator[HealthLine]:

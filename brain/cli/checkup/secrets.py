@@ -42,6 +42,10 @@ def _of_model(model: BaseModel, before: str) -> Iterator[tuple[str, Path]]:
         value = getattr(model, name)
         if isinstance(value, BaseModel):
             yield from _of_model(value, f"{before}{name}.")
+        elif isinstance(value, tuple):
+            for number, one in enumerate(value):
+                if isinstance(one, BaseModel):
+                    yield from _of_model(one, f"{before}{name}.{number}.")
         elif isinstance(value, Path) and name.endswith("_file"):
             yield f"{before}{name}", value
 

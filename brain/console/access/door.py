@@ -212,6 +212,10 @@ class Door:
         """Returns whose token this is now; None: nobody's, any more. HTTPServiceUnavailable: nobody can tell."""
         return self._shown_by(token)
 
+    def origin(self, request: web.Request) -> str:
+        """This console as whoever asks has named it: `https://gpu.example.org:8470`."""
+        return _own_origin(request, self._peer(request))
+
     def payer(self, request: web.Request) -> str:
         """Whom a request's cost is charged to: the person who showed a credential, else the address."""
         known = request.get(PERSON)
@@ -293,7 +297,7 @@ class Door:
     def _check_origin(self, request: web.Request, peer: Peer) -> None:
         """A page of ours has our own origin; the command line has none; any other page has no business here."""
         origins = request.headers.getall(hdrs.ORIGIN, ())
-        own = f"{'https' if peer.secure else 'http'}://{request.headers[hdrs.HOST].lower()}"
+        own = _own_origin(request, peer)
         # A page elsewhere may lead people to ours (a link in a chat); it cannot read what they get there.
         by_link = request.method == hdrs.METH_GET and request.headers.get("Sec-Fetch-Mode") == "navigate"
         site = request.headers.get("Sec-Fetch-Site", "none").lower()
@@ -350,6 +354,10 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     """Tells browsers to take nothing in an answer for more than it is (a signal handler of aiohttp)."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
+
+
+def _own_origin(request: web.Request, peer: Peer) -> str:
+    return f"{'https' if peer.secure else 'http'}://{request.headers[hdrs.HOST].lower()}"
 
 
 def _address(request: web.Request) -> str:

@@ -32,7 +32,7 @@ class Endpoint(Generic[Q, B]):
     body: type[B]
     # Status -> what is answered. Files and streams: `media`
     answers: Mapping[int, type[Shape]] = field(default_factory=dict)
-    # Media type of an answer that is no JSON, or can be none; empty: each is
+    # Media types of an answer that is no JSON, or can be none, with commas; empty: each is JSON
     media: str = ""
     # What the path's parts mean
     parts: Mapping[str, str] = field(default_factory=dict)

@@ -135,7 +135,7 @@ def _responses(row: Endpoint[Any, Any], schemas: Mapping[type[BaseModel], Json])
         found[str(status)] = _response(status, kind, schemas[model])
     if row.media:
         content = found.setdefault("200", {"description": HTTPStatus(200).phrase, "content": {}})["content"]
-        content[row.media] = {"schema": {}}
+        content |= {media: {"schema": {}} for media in row.media.split(", ")}
     if row.method == "GET" and "200" in found and "application/json" in found["200"]["content"]:
         found["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
         found["304"] = {"description": "Not Modified: the ETag is one of If-None-Match."}

@@ -90,6 +90,19 @@ class ReportQuery(Asked):
     until: float | None = Field(
         default=None, alias="to", ge=0, lt=1e11, description="In seconds since 1970; left out: now."
     )
-    format: Literal["json", "csv"] = Field(
-        default="json", description="`csv`: one line for each incident that opened in this time (RFC 4180)."
+    format: Literal["json", "csv", "html"] = Field(
+        default="json",
+        description="`csv`: one line for each incident that opened in this time (RFC 4180). `html`: one file for people, without "
+        "scripts, and without anything that it loads.",
+    )
+    language: Literal["en", "zh"] = Field(default="en", description="Of `html`.")
+    zone: str = Field(
+        default="",
+        max_length=64,
+        description="Of `html`: by whose clocks, as in the tz database (Europe/Berlin); empty: UTC.",
+    )
+    hand_over: bool = Field(
+        default=False,
+        description="Of `html`: what a shift hands over comes first: what needs a person now, holds, what was over, who did "
+        "what. Otherwise the time before stands beside it.",
     )

@@ -18,6 +18,7 @@ from brain.console.api.access_shapes import (
 from brain.console.api.base import Nothing
 from brain.console.api.chain_shapes import ChainShape
 from brain.console.api.command_shapes import RefusedShape, SaidShape
+from brain.console.api.counter_shapes import CountersQuery, CountersShape
 from brain.console.api.diagnosis_shapes import LARGEST_BODY, DiagnosisShape, WantedDiagnosis
 from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
 from brain.console.api.endpoint import Endpoint, reads, sends
@@ -83,6 +84,14 @@ CARD = reads(
     CardShape,
     query=Nothing,
     parts={"serial": "Of a GPU its serial number, of a network card its GUID."},
+)
+COUNTERS = reads(
+    "counters",
+    "/nodes/{name}/counters",
+    "Counters of a node and its GPUs over time, as the site's Prometheus has them.",
+    CountersShape,
+    query=CountersQuery,
+    parts={"name": "Of a node."},
 )
 FLEET = reads(
     "fleet",
@@ -165,7 +174,7 @@ REPORTS = reads(
     "What happened in a time: incidents by cause, how fast they were found, decided and healed, and what they cost.",
     ReportShape,
     query=ReportQuery,
-    media="text/csv",
+    media="text/csv, text/html",
 )
 REMEDIES = reads(
     "remedies",
@@ -299,6 +308,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     NODES,
     NODE,
     CARD,
+    COUNTERS,
     FLEET,
     NEEDS,
     INCIDENTS,

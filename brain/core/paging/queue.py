@@ -211,22 +211,35 @@ def _send(ctx: Context, about: Paged, page_id: str) -> None:
     pending.away = True
     ctx.set_timer(f"redeliver:{page_id}", ctx.now + ANSWER_S)
     more = (stops.told_on(ctx, about), common_to(ctx, about)) if isinstance(about, Incident) else ()
-    compose = partial(_page, about, page_id, pending.what, pending.to, pending.text, *more, again=again)
+    compose = partial(
+        _page, ctx.state, about, page_id, pending.what, pending.to, pending.text, *more, again=again
+    )
     if isinstance(about, Incident):
         ctx.page(compose)
     else:  # complete already: nothing follows at once that its page should tell
         ctx.effects.append(compose())
 
 
-def still_open(about: Paged, to: str) -> SendPage:
+def still_open(state: State, about: Paged, to: str) -> SendPage:
     """An open alert, for a channel that must be refreshed. It is no page of its own, and no delivery is recorded."""
     seen = f"acknowledged by {about.pages.acked_by}" if about.pages.acked_by else "nobody has acknowledged"
-    return _page(about, f"{alerts.key(about)}.p{about.pages.sent}", "repeat", to, f"still open, {seen}")
+    return _page(
+        state, about, f"{alerts.key(about)}.p{about.pages.sent}", "repeat", to, f"still open, {seen}"
+    )
 
 
 def _page(
-    about: Paged, page_id: str, what: What, to: str, text: str, *more: tuple[str, ...], again: bool = False
+    state: State,
+    about: Paged,
+    page_id: str,
+    what: What,
+    to: str,
+    text: str,
+    *more: tuple[str, ...],
+    again: bool = False,
 ) -> SendPage:
-    subject = of_incident(about, *more) if isinstance(about, Incident) else of_alert_group(about)
+    subject = (
+        of_incident(about, *more) if isinstance(about, Incident) else of_alert_group(about, state.incidents)
+    )
     alerted = tuple(about.pages.by.get(to, ()))
     return SendPage(id=page_id, subject=subject, what=what, to=to, text=text, alerted=alerted, again=again)

@@ -1,5 +1,7 @@
 """What a page is about: a copy of an incident or an alert group that does not change any more."""
 
+from collections.abc import Mapping
+
 from agent.contract.counted import counted
 from brain.core import hit_words, ids
 from brain.core.context import Context
@@ -57,8 +59,8 @@ def of_incident(incident: Incident, stops: tuple[str, ...] = (), common: tuple[s
     )
 
 
-def of_alert_group(group: AlertGroup) -> PageSubject:
-    """An alert group as it is now: as urgent as the most urgent incident that it ever listed."""
+def of_alert_group(group: AlertGroup, incidents: Mapping[str, Incident]) -> PageSubject:
+    """An alert group as it is now: as urgent as the most urgent incident that it ever listed. `incidents`: all that are known."""
     lines = tuple(group.listed.values())
     nodes = list(group.affected)
     node = nodes[0] if len(nodes) == 1 and all(line.node for line in lines) else ""
@@ -76,6 +78,7 @@ def of_alert_group(group: AlertGroup) -> PageSubject:
         since=min((line.since for line in lines), default=group.opened_at),
         acked_by=group.pages.acked_by,
         severities_before=tuple(group.pages.severities),
+        hit=hit_words.of_several(one.hit for id_ in group.listed if (one := incidents.get(id_)) is not None),
         listed=lines,
         tickets=dict(group.pages.tickets),
     )

@@ -370,7 +370,7 @@ def test_a_refresh_of_an_alert(who: str, seen: str) -> None:
     it, incident = posted("open", "update")
     it.answers("a.p1")
     incident.pages.acked_by = who
-    page = queue.still_open(incident, "oncall")
+    page = queue.still_open(it.state, incident, "oncall")
     assert (page.id, page.what, page.to, page.text) == ("a.p2", "repeat", "oncall", f"still open, {seen}")
     assert page.alerted == ("chat",)
     assert page.subject.id == "a"

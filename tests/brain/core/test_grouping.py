@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from brain.core.context import Context
+from brain.core.jobs_seen import JobSeen
 from brain.core.pack.spec import Priority
 from brain.core.paging import grouping
-from brain.core.state import GroupedAlert, Incident
+from brain.core.state import GroupedAlert, HitJob, HitNode, Incident
+from brain.notify.compose import compose_from
 from tests.brain.core.pager import BEGAN, Pager, fact
 
 STORM: dict[str, Any] = {"group_at_least": 3, "group_within_s": 30, "escalation": {}}
@@ -336,3 +338,27 @@ def test_news_that_raise_the_group() -> None:
 
 
 # Storms of one node.
+
+
+def test_the_page_of_an_alert_group_says_who_is_hit() -> None:
+    """Jobs, users and how much of the largest, over the incidents that it lists; what is forgotten by then is left out."""
+    it = Pager(delivers=True, escalation={}, group_at_least=2)
+    it.opens("a", "b", "c", "d")
+    train = JobSeen(id="4711", name="train", user="alice", nodes=16, gpus=8)
+    small = JobSeen(id="4712", name="nb", user="bob", nodes=1)
+    for name, jobs in (("b", [train]), ("c", [train, small])):
+        kept = [HitJob(job=job, since=1.0) for job in jobs]
+        it.state.incidents[name].hit[f"node-{name}"] = HitNode(
+            asked=1, at=2.0, known_since=2.0, scheduler="slurm", jobs=kept
+        )
+    it.state.incidents["a"].hit["node-a"] = HitNode(
+        asked=1, at=2.0, scheduler="slurm", jobs=[HitJob(job=small, since=1.0)]
+    )
+    del it.state.incidents["d"]
+    it.passes(30)
+    page = it.sent[-1][1]
+    assert page.subject.listed
+    assert page.subject.hit == "2 jobs of 2 users; the largest: alice's 4711 (2 of its 16 nodes)"
+    message = compose_from(it.state, page)
+    assert message.hit == page.subject.hit
+    assert page.subject.hit in message.body("en", 4000)

@@ -117,9 +117,11 @@ def test_a_secret_that_the_configuration_names(tmp_path: Path) -> None:
         tmp_path,
         channels={"pager": {"type": "pagerduty", "routing_key_file": "gone.key"}},
         bmc={"racks": {"type": "redfish", "password_file": "bmc.password", "ca_file": "bmc-ca.pem"}},
+        reports=[{"name": "r", "what": "week", "url_file": "gone.url"}],
     )
-    missing, open_ = lines(machine.files(found), Health.FAIL)
+    unsent, missing, open_ = lines(machine.files(found), Health.FAIL)
     assert missing.startswith(f"channels.pager.routing_key_file: {tmp_path}/gone.key is not there")
+    assert unsent.startswith(f"reports.0.url_file: {tmp_path}/gone.url is not there")
     assert "bmc.password is a secret and has mode 0644" in open_
 
 

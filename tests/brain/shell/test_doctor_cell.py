@@ -18,6 +18,7 @@ from brain.cli.checkup import keys as key_checks
 from brain.cli.checkup.lines import Health
 from brain.cli.client import Client
 from tests.brain.shell.doctor_kit import DAY_S, NOBODY, NOW, PUBLIC, answers, gathered, lines, node, site
+from tests.mail_server import mail_server
 
 # --- keys and certificates ---
 
@@ -313,3 +314,27 @@ def test_a_secret_of_another_user_is_not_for_root_alone(tmp_path: Path) -> None:
     (text,) = lines(machine.files(found), Health.FAIL)
     assert "belongs to nobody, who is neither root nor the brain's user root" in text
     assert f"chown root {found.config.signing_key}" in text
+
+
+async def test_mail_servers_of_reports(tmp_path: Path) -> None:
+    """Each is connected to, and mails nothing; one that is away, and a URL that is none for mails, are told."""
+    with mail_server() as server:
+        for name, url in {
+            "good": server.url(),
+            "away": "mailto://127.0.0.1:1/?from=a@b.example&to=c@d.example&mode=insecure",
+        }.items():
+            (tmp_path / f"{name}.url").write_text(url)
+        table = {"what": "week", "url_file": "good.url"}
+        found = site(
+            tmp_path, reports=[{"name": "a", **table}, {"name": "b", **table, "url_file": "away.url"}]
+        )
+        good, away = await gathered(counterparts.reports(found))
+        assert (good.health, good.check, good.text) == (
+            Health.OK, "report a", f"127.0.0.1:{server.port} lets us in; nothing was mailed",
+        )  # fmt: skip
+        assert (away.health, away.check, "127.0.0.1:1" in away.text) == (Health.FAIL, "report b", True)
+        assert server.mails == []
+    (tmp_path / "good.url").write_text("json://127.0.0.1/")
+    (wrong,) = await gathered(counterparts.reports(found))
+    assert wrong.health is Health.FAIL
+    assert "reports.0.url_file" in wrong.text

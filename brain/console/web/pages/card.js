@@ -4,6 +4,7 @@ import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { draw } from '../app.js'
 import { get, path } from '../net.js'
 import { incidentLine, places, runLine, some, toldAt, toldOf } from '../parts/briefs.js'
+import { plots } from '../parts/plots.js'
 import { t } from '../words.js'
 
 export function title(state) {
@@ -31,6 +32,7 @@ export function view(state) {
       <p class="small">${t('told-at')} ${toldAt(newest)}</p>
     </header>
     <section class="card"><h2>${t('card-told')}</h2>${toldOf(data.told)}</section>
+    ${data.there && data.component.startsWith('gpu/') ? plots(state, data.node, { component: data.component, incidents: data.incidents }) : nothing}
     <section class="card"><h2>${t('card-places')}</h2>${places(data.places)}</section>
     <section class="part"><h2>${t('nav-incidents')} <span class="count">${data.incidents.length || ''}</span></h2>
       ${data.incidents.length ? some(state, 'allIncidents', data.incidents, incidentLine, { most: 20, draw }) : html`<p class="good">${t('card-no-incidents')}</p>`}</section>

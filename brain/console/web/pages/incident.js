@@ -73,9 +73,9 @@ function approval(state, run) {
   </section>`
 }
 
-function approve(state, run) {
+function approve(state, run, main = true) {
   const args = { id: run.id, rung: run.approval.rung }
-  return verbButton(state, 'approve', t('verb-approve'), () => askApprove(state, args, run.approval), { main: true })
+  return verbButton(state, 'approve', t('verb-approve'), () => askApprove(state, args, run.approval), { main })
 }
 
 function because(state, incident, rule) {
@@ -169,17 +169,21 @@ async function more(event, state, name) {
   draw()
 }
 
+/** What a person can say, what its state asks for first: an answer to an approval, that somebody has it, else a hold. */
 function actions(state, incident, waiting) {
   if (OVER.includes(incident.state) || !may(state, 'ack')) return nothing
-  const acked = Boolean(incident.pages.acked_by)
   const running = state.data.runs.some((run) => !['succeeded', 'exhausted', 'observed', 'cancelled'].includes(run.state))
-  const wide = incident.node ? [`node/${incident.node}`] : []
-  return html`<div class="bar">
-    ${waiting ? approve(state, waiting) : nothing}
-    ${waiting ? verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, waiting.id), { bad: true }) : nothing}
-    ${incident.pages.sent && !acked ? verbButton(state, 'ack', t('verb-ack'), () => give('ack', { id: incident.id }), { main: !waiting }) : nothing}
-    ${running && !waiting ? verbButton(state, 'deny', t('take-over'), () => askDeny(state, incident.id, { over: true })) : nothing}
-    ${verbButton(state, 'hold', t('verb-hold'), () => askHold(state, wide[0] ?? incident.scope, wide.length && incident.scope !== wide[0] ? [incident.scope] : []))}
-    ${verbButton(state, 'close', t('verb-close'), () => askClose(state, incident.id))}
-  </div>`
+  const asked = incident.pages.sent > 0 || incident.state === 'needs_human'
+  const node = incident.node ? `node/${incident.node}` : ''
+  const said = {
+    approve: waiting && may(state, 'approve') && ((main) => approve(state, waiting, main)),
+    ack: asked && !incident.pages.acked_by && ((main) => verbButton(state, 'ack', t('verb-ack'), () => give('ack', { id: incident.id }), { main })),
+    hold: (main) => verbButton(state, 'hold', t('verb-hold'), () => askHold(state, node || incident.scope, node && incident.scope !== node ? [incident.scope] : []), { main }),
+    deny: waiting && (() => verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, waiting.id), { bad: true })),
+    over: running && !waiting && (() => verbButton(state, 'deny', t('take-over'), () => askDeny(state, incident.id, { over: true }))),
+    close: () => verbButton(state, 'close', t('verb-close'), () => askClose(state, incident.id)),
+  }
+  const first = ['approve', 'ack', 'hold'].find((one) => said[one])
+  const rest = ['deny', 'ack', 'over', 'hold', 'close'].filter((one) => said[one] && one !== first)
+  return html`<div class="bar">${said[first](true)}${rest.map((one) => said[one](false))}</div>`
 }

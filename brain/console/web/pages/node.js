@@ -4,6 +4,7 @@ import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { draw } from '../app.js'
 import { get, path } from '../net.js'
 import { incidentLine, places, runLine, some, toldAt, toldOf } from '../parts/briefs.js'
+import { plots } from '../parts/plots.js'
 import { span, time } from '../parts/times.js'
 import { askForget, askHold, askRelease, askReturn, askStart, may, verbButton } from '../parts/verbs.js'
 import { t, word } from '../words.js'
@@ -34,6 +35,7 @@ export function view(state) {
     <section class="part"><h2>${t('node-open')} <span class="count">${data.incidents.length || ''}</span></h2>
       ${data.incidents.length ? html`<ul class="rows">${data.incidents.map(incidentLine)}</ul>` : html`<p class="good">${t('node-none-open')}</p>`}</section>
     ${cards(state, data)}
+    ${plots(state, data.node.name, { incidents: [...data.incidents, ...data.past] })}
     ${inventory(state, data)}
     ${done(state, data)}
     ${data.past.length ? html`<section class="part"><h2>${t('node-past')} <span class="count">${data.past.length}</span></h2>
