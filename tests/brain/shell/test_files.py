@@ -58,7 +58,8 @@ def test_a_snapshot_gives_back_exactly_the_state(tmp_path: Path) -> None:
         (lambda raw: raw[7:], "damaged"),
         (lambda raw: raw[:0], "damaged"),
         (lambda raw: raw.replace(b'"format":1', b'"format":2'), "of a newer version"),
-        (lambda raw: unchecked(raw).replace(b'"log":"log-1"', b'"log":"log-0"'), "another log"),
+        (lambda raw: unchecked(raw).replace(b'"log":"log-1"', b'"log":"log-0"'), "damaged"),
+        (lambda raw: of_the_first(raw).replace(b'"log":"log-1"', b'"log":"log-0"'), "another log"),
     ],
 )
 def test_a_snapshot_that_does_not_fit_is_moved_away(tmp_path: Path, spoil: object, says: str) -> None:
@@ -76,8 +77,13 @@ def test_a_snapshot_that_does_not_fit_is_moved_away(tmp_path: Path, spoil: objec
     assert [path.name for path in tmp_path.glob("s.*")]
 
 
+def of_the_first(raw: bytes) -> bytes:
+    """A snapshot of 0.1, whose heads have no check."""
+    return re.sub(rb'"version":"[^"]*"', b'"version":"0.1.0"', unchecked(raw), count=1)
+
+
 def unchecked(raw: bytes) -> bytes:
-    """A snapshot of which the head has no check, as in 0.1, and can be another one."""
+    """A snapshot of which the head has no check."""
     return re.sub(rb',"head":"[0-9a-f]{64}"', b"", raw, count=1)
 
 
@@ -95,7 +101,7 @@ def test_a_snapshot_outlives_the_version_that_wrote_it(tmp_path: Path) -> None:
     """What was open and held stays so over an upgrade. What the earlier version wrote is kept, to go back to."""
     state = story().engine.state
     Snapshots(tmp_path / "s").write(snapshots.dump(state), 17, "log-1")
-    of_version(tmp_path / "s", b"0.0.9")
+    of_version(tmp_path / "s", b"0.1.9")
     upgraded = Snapshots(tmp_path / "s")
     found = upgraded.load("log-1")
     assert (found.seq, found.why) == (17, "")
@@ -103,8 +109,8 @@ def test_a_snapshot_outlives_the_version_that_wrote_it(tmp_path: Path) -> None:
     assert found.state.incidents == state.incidents
     upgraded.write(snapshots.dump(state), 18, "log-1")
     upgraded.write(snapshots.dump(state), 19, "log-1")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["s", "s.of-0.0.9"]
-    assert b'"seq":17' in (tmp_path / "s.of-0.0.9").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s", "s.of-0.1.9"]
+    assert b'"seq":17' in (tmp_path / "s.of-0.1.9").read_bytes()
 
 
 def test_who_goes_back_to_an_earlier_version_has_the_snapshot_of_that_time(tmp_path: Path) -> None:
