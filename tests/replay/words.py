@@ -1,7 +1,7 @@
 """Words and shapes that have changed since the recordings were made: what stands in a recording → what is said for it today.
 
 A recording may only differ from today's by these. `python -m tests.replay again` writes recordings in today's words, and
-these tables are empty again.
+this table is empty again.
 """
 
 import functools
@@ -43,8 +43,6 @@ PARTS: dict[str, str] = {
     "it tests what is not done here": "it tests what this plan does not do",
     "they test what is not done here": "they test what this plan does not do",
 }  # parts of ids and sentences
-ADDED: dict[str, Any] = {"tickets": {}}  # keys of records → what they have where nothing is said
-UNRECORDED = {"again"}  # keys of records of which the recordings say nothing
 
 
 # Fields of an incident that a page's subject has under the same name.
@@ -58,11 +56,7 @@ def today(value: Any) -> Any:
     if isinstance(value, dict):
         if value.get("effect") == "SendPage" and "incident" in value:
             value = _page(value)
-        return {
-            KEYS.get(_text(name), _text(name)): today(entry)
-            for name, entry in value.items()
-            if name not in UNRECORDED and (name not in ADDED or entry != ADDED[name])
-        }
+        return {KEYS.get(_text(name), _text(name)): today(entry) for name, entry in value.items()}
     if isinstance(value, list):
         return [today(entry) for entry in value]
     return _text(value) if isinstance(value, str) else value
