@@ -2,7 +2,7 @@
 
 When one is due follows from the log's time; which were mailed stands in NATS (brain/adapters/sent_reports.py), where every
 brain finds it. So each is mailed once over restarts and changes of the leader, as far as that can be: one that dies between the
-mail server's yes and the note of it mails it again, under the same Message-ID (decision 78).
+mail server's yes and the note of it mails it again, under the same Message-ID (decision 74).
 """
 
 import asyncio
