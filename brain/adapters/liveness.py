@@ -41,14 +41,16 @@ class Beats:
         self.newest: dict[str, LastBeat] = {}
         self.malformed = 0  # messages that could not be decoded
 
-    def take(self, node: str, body: bytes) -> Beat | None:
-        """Takes a beat that this node has offered, and returns it; None: it cannot be read."""
+    def take(self, node: str, body: bytes, waited_s: float = 0.0) -> Beat | None:
+        """Takes a beat that this node has offered, and returns it; None: it cannot be read. `waited_s`: so long ago it came to
+        the server, which is no fault of the node's clock.
+        """
         try:
             beat = decode_beat(orjson.loads(body), node)
         except (ContractError, ValueError):
             self.malformed += 1
             return None
-        ahead_s = beat.wall_s - self._wall() if beat.wall_s else None
+        ahead_s = beat.wall_s - self._wall() + max(0.0, waited_s) if beat.wall_s else None
         self.newest[node] = LastBeat(beat, self._clock(), ahead_s)
         return beat
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
+from itertools import islice, takewhile
 
 from brain.core import explaining, ids, known, recurrence, several
 from brain.core.context import Context
@@ -154,9 +155,22 @@ def _for_a_stray(ctx: Context, rule: Rule, scope: str) -> Incident | None:
 
 def _affects(ctx: Context, incident: Incident, nodes: Iterable[str]) -> None:
     """Counts nodes in, each once. One of them may stand outside of a maintenance window."""
-    incident.affected |= {node: True for node in nodes if node}
+    known = incident.affected
+    if isinstance(nodes, dict):  # of a place: in a storm one more with each event, at the end of thousands
+        nodes = _new_ones(nodes, known)
+    known |= {node: True for node in nodes if node}
     incident.nodes = max(incident.nodes, len(incident.affected))
     escalation.look_again(ctx, incident)
+
+
+def _new_ones(nodes: dict[str, float], known: dict[str, bool]) -> list[str]:
+    """The nodes that are not known, in their order."""
+    newest = list(takewhile(lambda node: node not in known, reversed(nodes)))
+    if len(nodes) - len(newest) <= len(known) and all(
+        map(known.__contains__, islice(nodes, len(nodes) - len(newest)))
+    ):
+        return newest[::-1]
+    return [node for node in nodes if node not in known]
 
 
 def match_ended(ctx: Context, rule: str, scope: str) -> Incident | None:

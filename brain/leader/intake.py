@@ -81,6 +81,7 @@ class Intake:
                 reports=self._reports,
                 evidence=self._evidence,
                 background=tasks,
+                log_now=self._log_now,
                 shut_out=self._shut_out,
             )
             dealing = await stack.enter_async_context(lanes.taken(reception.take, self._interrupted))

@@ -58,9 +58,11 @@ class Reception:
         reports: NodeReports,
         evidence: EvidenceStore,
         background: Tasks,
+        log_now: Callable[[], float],
         shut_out: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`shut_out`: nothing that this node offers is taken."""
+        """`log_now`: the log's time, seconds since 1970. `shut_out`: nothing that this node offers is taken."""
+        self._log_now = log_now
         self._shut_out = shut_out
         self._client = client
         self._cell = cell
@@ -108,7 +110,7 @@ class Reception:
             if offer.what == subjects.ANSWER:
                 # Whichever brain asked hears it there, and compares the reference.
                 await self._client.publish(subjects.answer(self._cell, offer.node), offer.body)
-            elif (beat := self._beats.take(offer.node, offer.body)) is None:
+            elif (beat := self._beats.take(offer.node, offer.body, self._log_now() - offer.at)) is None:
                 self._unreadable(offer, "not a beat that this brain can read")
             else:
                 self._reports.beat(beat)

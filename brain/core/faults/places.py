@@ -175,6 +175,8 @@ def few(count: int) -> int:
 
 def outside(inner: Seen, outer: Seen) -> int:
     """How many ill nodes of one place are not in the other."""
+    if inner.ill is outer.ill:
+        return 0
     if len(inner.ill) > 4 * len(outer.ill):  # most of them, whichever they are
         return len(inner.ill) - len(outer.ill)
     return len(inner.ill) - sum(map(outer.ill.__contains__, inner.ill))

@@ -330,4 +330,6 @@ def _not_reached(ctx: Context, spec: Symptom, wide: SymptomState) -> Iterator[pl
 def _unplaced(ctx: Context, wide: SymptomState) -> int:
     """How many of the nodes have no known place."""
     known = ctx.compiled.topology.places
-    return sum(1 for node in wide.members if node not in known) if wide.scope == CELL else 0
+    if wide.scope != CELL:
+        return 0
+    return len(wide.members) - (sum(map(known.__contains__, wide.members)) if known else 0)

@@ -143,3 +143,16 @@ def test_a_wall_clock_that_is_ahead_is_forgotten_with_the_first_message() -> Non
     assert log.now() == 9000.0
     log.calibrate(1000.0)
     assert log.now() == 1000.0
+
+
+def test_a_beat_that_has_waited_tells_of_no_wrong_clock() -> None:
+    """In a storm it lies for seconds before the brain takes it: that is no fault of the node's clock."""
+    beats = Beats(Clock(), lambda: 5020.0)
+    beat = Beat(
+        node="n1", session="s", boot="b", mono_s=1.0, version="1", spooled=0, dropped=0, wall_s=5000.5
+    )
+    body = orjson.dumps(encode_beat(beat))
+    beats.take("n1", body, 19.5)
+    assert beats.newest["n1"].ahead_s == 0.0
+    beats.take("n1", body, -1.0)
+    assert beats.newest["n1"].ahead_s == -19.5
