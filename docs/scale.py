@@ -71,9 +71,9 @@ what one fault of a brain, one wrong rule or one stolen administrator can touch,
 TAIL = """
 Computed, not measured as a whole: 10,000 nodes on one broker and one brain is the most that was
 ([benchmarks](benchmarks.md)). The sums take from there what a beat, an event and a node cost, {events} events of each node a
-day (a fleet that logs more: the log grows with it), and a broker without a limit of its memory. A `GOMEMLIMIT` below twice of what it takes at rest
-ends in a storm (decision 72). The brain's memory does not grow with time: over a simulated week of 2,000 nodes it went from
-88 to 89 MB.
+day (a fleet that logs more: the log grows with it), and a broker without a limit of its memory: a `GOMEMLIMIT` below twice of
+what it takes at rest ends in a storm (decision 72). The brain's memory does not grow with time: over a simulated week of 2,000
+nodes it went from 88 to 89 MB.
 
 What the machines cost is theirs: three small ones (4 cores, 8 GB, 20 GB of disk) for each cell, on a control network.
 Nothing of it stands between a job and its GPUs, and a node whose cell is away goes on as it is; its agent keeps what it has

@@ -32,8 +32,10 @@ async def test_a_hold_said_during_an_outage_outlives_its_brain(tmp_path: Path) -
             )
             assert [hold["why"] for hold in found["holds"]] == ["the fleet is being moved"]
             await brain.until(lambda _: not kept.exists(), "nothing is left to send")
-            notes = (await brain.get("/api/v1/notes?kind=operator.unsent"))["notes"]
-            assert [note["text"] for note in notes] == [
+            told = await brain.until(
+                lambda answer: answer["notes"], "a note says so", path="/api/v1/notes?kind=operator.unsent"
+            )
+            assert [note["text"] for note in told["notes"]] == [
                 "hold of ann was not sent before this brain ended: it is now"
             ]
         finally:

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from agent.contract.errors import ConfigError
 from agent.shared import files
+from brain.adapters import nkey
 from brain.cli import as_owner as as_owner_module
 from brain.cli.as_owner import as_owner, owner
 from brain.cli.main import group
@@ -194,9 +195,8 @@ def test_what_a_second_brain_takes_is_the_brain_s(site: Site, monkeypatch: pytes
         f'data_dir = "{second}/data"\nnats = {{ url = "tls://nats:4222", seed_file = "brain.nk" }}\n'
     )
     given = json.loads(file.read_text())
-    given["files"]["brain.nk"] = (
-        site.data / "signing.key"
-    ).read_text()  # whatever it is, it is taken as it stands
+    given["files"]["brain.nk"] = nkey.load_or_make(second / "made.nk", nkey.NkeyKind.USER).seed
+    (second / "made.nk").unlink()
     file.write_text(json.dumps(given))
     done = CliRunner().invoke(group({}), ["cell", "take", str(file), "--config", str(config)])
     assert done.exit_code == 0, done.output
