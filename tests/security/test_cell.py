@@ -179,11 +179,13 @@ class Machine:
 
 
 @contextlib.contextmanager
-def machine(folder: Path) -> Iterator[Machine]:
-    """With a cell and a running brain."""
+def machine(folder: Path, settings: str = "") -> Iterator[Machine]:
+    """With a cell and a running brain. `settings`: lines of brain.toml before its tables."""
     whole = Machine(folder=folder)
     try:
         whole.init()
+        config = folder / "brain.toml"
+        config.write_text(settings + config.read_text())
         whole.start_brain()
         yield whole
     finally:
