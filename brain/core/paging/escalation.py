@@ -20,16 +20,20 @@ MAX_SAID = 20
 TIMERS = ("page", "redeliver", "escalate", "group", "storm", quiet.TIMER)  # kinds of timers for `timer`
 
 
-def page(ctx: Context, incident: Incident, what: What, text: str, to: str = ONCALL) -> None:
+def page(
+    ctx: Context, incident: Incident, what: What, text: str, to: str = ONCALL, *, at_once: bool = False
+) -> None:
     """Pages a channel group, or with `oncall` the escalation chain. The incident's first page starts its repeats.
 
     The first page to a group opens an alert there, whatever `what` is. An update that says what was said before is not
     sent again: until somebody acknowledges, the repeats see to it. What was acknowledged before its first page is told once,
     and calls nobody. Nobody is paged for an incident whose rule pages once for each value, when another incident was paged
-    for this one's; nor, before its end, for what lies within a maintenance window (quiet.py).
+    for this one's; nor, unless `at_once`, before its end for what lies within a maintenance window (quiet.py).
     """
     chain = to == ONCALL or _is_missing(ctx, to)
-    if quiet.waits(ctx, incident, ONCALL if chain else to, text):
+    if at_once:
+        quiet.over(ctx, incident)
+    elif quiet.waits(ctx, incident, ONCALL if chain else to, text):
         return
     if not once.is_new(ctx, incident):
         why = f"{incident.page_once} was paged for another incident: {text}"
@@ -104,10 +108,12 @@ def answered(incident: Incident) -> None:
 
 
 def urgent(ctx: Context, incident: Incident, text: str) -> None:
-    """News that concerns more than the incident: pages the chain of P1 at once, whatever the incident's own severity."""
+    """News that concerns more than the incident: pages the chain of P1 at once, whatever the incident's own severity and wherever
+    it lies.
+    """
     chain = ctx.compiled.settings.escalation.get(Priority.P1) or _CHAIN
     incident.page_once = ""
-    page(ctx, incident, "update", text, to=chain[0].to)
+    page(ctx, incident, "update", text, to=chain[0].to, at_once=True)
     grouping.hurry(ctx, incident, chain[0].to)
 
 

@@ -126,6 +126,15 @@ def test_p0_waits_for_nothing() -> None:
     assert [page.text for _, page in it.sent] == ["no maintenance window holds it any more: it is lost"]
 
 
+def test_what_concerns_more_than_the_window_is_told_at_once() -> None:
+    """The breaker has tripped, for the whole cell, by what was done in a window: that is not what people do there."""
+    it = site(window())
+    incident = ill(it)
+    it.handles(lambda ctx: escalation.urgent(ctx, incident, "the breaker has tripped"))
+    assert [(at, page.to, page.text) for at, page in it.sent] == [(0, "oncall", "the breaker has tripped")]
+    assert incident.pages.later == {}
+
+
 def test_what_people_were_told_before_the_window_goes_on() -> None:
     """Its alert is open: its repeats, news and resolution are sent."""
     it = site(window(since=100))
