@@ -89,7 +89,7 @@ class Pager:
             self.handles(lambda ctx, one=one: escalation.open_page(ctx, one, "it is lost"))  # type: ignore[misc]
         return incidents
 
-    def pages(self, id_: str, what: Any, text: str, **to: str) -> None:
+    def pages(self, id_: str, what: Any, text: str, **to: Any) -> None:
         """A run, or a gate, pages for an incident."""
         self.handles(lambda ctx: escalation.page(ctx, self.state.incidents[id_], what, text, **to))
 
