@@ -154,7 +154,8 @@ def _played(
     def each_second() -> None:
         if halves and time.monotonic() - began >= halves[0][0]:
             if storms:
-                causes.extend(incident["cause"] for incident in whole.incidents())
+                # Not those of the agent beside them, nor that this machine may have no time daemon.
+                causes.extend(one["cause"] for one in whole.incidents() if one["node"] != whole.node)
             fleet.tell(halves.pop(0)[1])
             storms.append(time.perf_counter())
         if len(lines.written) % 2:
@@ -164,7 +165,7 @@ def _played(
         lines.write()
 
     watch(families, seconds, each_second=each_second)
-    return storms, [cause for cause in causes if not cause.startswith(("request-", "gpu-memory-"))]
+    return storms, causes
 
 
 def _settled(fleet: _Fleet, lines: _Lines) -> dict[str, float]:

@@ -12,9 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.benchmarks.footprint import family, pss_mb
+from tests.benchmarks.latency import fault
 from tests.real.kernel_log import write_kernel_line
 
-FAULTS = 100  # nodes that lose a GPU at once
+FAULTS = 100  # nodes of which a GPU fails at once
 FAULTS_WITHIN_S = 75.0  # how long their pages are waited for
 LINES_WITHIN_S = 75.0  # after which no more lines are written
 LOOK_S = 0.5  # between looks at the memory
@@ -136,19 +137,19 @@ class Memory:
 
 
 def gpu(number: int) -> str:
-    """The PCI address of the `number`th lost GPU of a run; below 0x8000, so that no burst has it."""
+    """The PCI address of the `number`th GPU that fails in a run; below 0x8000, so that no burst has it."""
     return f"{0x4000 + number // 256:04x}:{number % 256:02x}:00"
 
 
-def lose(address: str) -> float:
-    """Writes the kernel line of a lost GPU; when (s since 1970)."""
+def fail(address: str) -> float:
+    """Writes the kernel line of a GPU that must be replaced (XID 64); when (s since 1970)."""
     began = time.time()
-    write_kernel_line(f"NVRM: Xid (PCI:{address}): 79, pid=1234, name=python3, GPU has fallen off the bus.")
+    write_kernel_line(fault(address))
     return began
 
 
 def burst_gpus() -> list[str]:
-    """The GPUs that are lost at once, each of a node of its own (as tests/compare/sources/kernel_log.py makes them)."""
+    """The GPUs that fail at once, each of a node of its own (as tests/compare/sources/kernel_log.py makes them)."""
     return [f"{number:04x}:3b:01" for number in range(FAULTS)]
 
 
@@ -161,23 +162,24 @@ def lines(
     wait: bool = True,
     after: Callable[[int], None] = lambda _: None,
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Loses `count` GPUs, after random pauses; (GPU → when it was lost, GPU → when it was paged). Waits for each page, unless not
-    to `wait`; then for all at the end. A slow system gets fewer lines (LINES_WITHIN_S). `after` is called with each one's number.
+    """Lets `count` GPUs fail, after random pauses; (GPU → when it failed, GPU → when it was paged). Waits for each page, unless
+    not to `wait`; then for all at the end. A slow system gets fewer lines (LINES_WITHIN_S). `after` is called with each one's
+    number.
     """
     draw = random.Random(5)
-    lost: dict[str, float] = {}
+    failed: dict[str, float] = {}
     deadline = time.monotonic() + LINES_WITHIN_S
     for number in range(count):
         if time.monotonic() > deadline:
             break
         time.sleep(draw.uniform(*pause_s))
         address = gpu(number)
-        lost[address] = lose(address)
+        failed[address] = fail(address)
         if wait:
-            until(lambda: address in receiver.arrived(lost), within_s)  # noqa: B023  called at once
+            until(lambda: address in receiver.arrived(failed), within_s)  # noqa: B023  called at once
         after(number)
-    until(lambda: len(receiver.arrived(lost)) == len(lost), within_s)
-    return lost, receiver.arrived(lost)
+    until(lambda: len(receiver.arrived(failed)) == len(failed), within_s)
+    return failed, receiver.arrived(failed)
 
 
 def burst(receiver: Pager, began: float) -> tuple[int, float]:

@@ -69,12 +69,12 @@ def fired(pages: Iterable[str]) -> dict[str, float]:
 
 
 def configure(folder: Path, setup: Setup, pager: str, ports: Mapping[str, int]) -> None:
-    """Writes prometheus.yml, rules.yml and alertmanager.yml. Each GPU is an alert group of its own, or those that are lost after
+    """Writes prometheus.yml, rules.yml and alertmanager.yml. Each GPU is an alert group of its own, or those that fail after
     the first one would wait for `group_interval_s`.
     """
     every = f"{setup.interval_s}s"
     (folder / "rules.yml").write_text(
-        "groups:\n- name: gpus\n  rules:\n  - alert: GpuLost\n    expr: gpu_last_xid == 79\n    labels: {severity: page}\n"
+        "groups:\n- name: gpus\n  rules:\n  - alert: GpuFails\n    expr: gpu_last_xid == 64\n    labels: {severity: page}\n"
     )
     (folder / "prometheus.yml").write_text(
         f"global: {{scrape_interval: {every}, evaluation_interval: {every}, scrape_timeout: {min(setup.interval_s, 10)}s}}\n"
@@ -98,7 +98,7 @@ def run(setup: Setup) -> Result:
         time.sleep(kit.SETTLE_S)
         memory = kit.Memory(pids)
         with memory.watched():
-            lost, paged = kit.lines(receiver, setup.lines, setup.pause_s, WITHIN_S, wait=setup.wait)
+            failed, paged = kit.lines(receiver, setup.lines, setup.pause_s, WITHIN_S, wait=setup.wait)
             began = time.time()
             textfile.write(folder / "metrics" / "burst.prom", kit.burst_gpus())
             burst_paged, burst_s = kit.burst(receiver, began)
@@ -106,9 +106,9 @@ def run(setup: Setup) -> Result:
     return Result(
         name=setup.name,
         version=", ".join(map(_version, PROGRAMS)),
-        lines=len(lost),
-        decided_s=kit.spans(lost, decided),
-        paged_s=kit.spans(lost, paged),
+        lines=len(failed),
+        decided_s=kit.spans(failed, decided),
+        paged_s=kit.spans(failed, paged),
         burst_paged=burst_paged,
         burst_s=burst_s,
         idle_mb=memory.idle,

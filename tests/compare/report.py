@@ -32,7 +32,7 @@ def table(results: Sequence[Result]) -> str:
     """One row for each system that ran."""
     head = (
         "| system | kernel line → decided, p50 / p99 | kernel line → page, p50 / p99 | events/s |"
-        f" {FAULTS} nodes lose a GPU at once: all paged | memory (PSS), idle → under load |"
+        f" {FAULTS} nodes with a failed GPU at once: all paged | memory (PSS), idle → under load |"
     )
     return "\n".join([head, "|---|---|---|---|---|---|", *(_row(one) for one in results if not one.missing)])
 

@@ -38,11 +38,11 @@ def missing() -> str:
 
 
 def rulebook(pager: str, go: Path) -> str:
-    """One rule: a lost GPU is decided about (a line of output), then paged."""
+    """One rule: a GPU that fails is decided about (a line of output), then paged."""
     page = {"url": pager, "method": "POST", "body_format": "json", "body": {"gpu": "{{ event.gpu }}"}}
     rule = {
-        "name": "gpu lost",
-        "condition": "event.xid == 79",
+        "name": "gpu fails",
+        "condition": "event.xid == 64",
         "actions": [
             {"debug": {"msg": MARK + "{{ event.gpu }}"}},
             {"run_module": {"name": "ansible.builtin.uri", "module_args": page}},
@@ -79,7 +79,7 @@ def run() -> Result:
         assert kit.until((go / "reads").exists, 60, 0.1), _log(folder)
         time.sleep(kit.SETTLE_S)
         memory = kit.Memory({NAME: process.pid})
-        lost, paged = kit.lines(receiver, LINES, (0.1, 0.5), WITHIN_S)
+        failed, paged = kit.lines(receiver, LINES, (0.1, 0.5), WITHIN_S)
         with memory.watched():
             events_per_s = _rate(go, said)
             burst_paged, burst_s = _burst(go, receiver)
@@ -87,9 +87,9 @@ def run() -> Result:
     return Result(
         name=NAME,
         version=_version(),
-        lines=len(lost),
-        decided_s=kit.spans(lost, said.decided),
-        paged_s=kit.spans(lost, paged),
+        lines=len(failed),
+        decided_s=kit.spans(failed, said.decided),
+        paged_s=kit.spans(failed, paged),
         events_per_s=events_per_s,
         burst_paged=burst_paged,
         burst_s=burst_s,

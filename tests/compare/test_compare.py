@@ -31,16 +31,16 @@ def test_the_readers_take_xids_of_their_own_facility_only(record: bytes, xid: in
     assert (event and (event["gpu"], event["xid"])) == (xid and ("4000:05:00", xid))
 
 
-def test_every_system_loses_the_same_gpus_at_once() -> None:
+def test_every_system_has_the_same_faults_at_once() -> None:
     """The source of ansible-rulebook, which imports nothing of ours, makes the GPUs that the receiver waits for."""
     events = made(kit.FAULTS, kit.FAULTS)
     assert [event["gpu"] for event in events] == kit.burst_gpus()
     assert len({event["node"] for event in events}) == kit.FAULTS
-    assert [event["xid"] for event in made(1_000, 1)].count(79) == 1
+    assert [event["xid"] for event in made(1_000, 1)].count(64) == 1
 
 
 def test_a_page_counts_when_it_came_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU is lost, paged, and paged again; another one is never paged. The repetition changes nothing."""
+    """A GPU fails, is paged, and paged again; another one is never paged. The repetition changes nothing."""
     written: list[str] = []
     monkeypatch.setattr(kit, "write_kernel_line", written.append)
     with kit.pager(free_port()) as receiver:
@@ -51,10 +51,10 @@ def test_a_page_counts_when_it_came_first(monkeypatch: pytest.MonkeyPatch) -> No
                     body = json.dumps({"title": f"gpu/n1/{kit.gpu(0)}"}).encode()
                     urllib.request.urlopen(receiver.url, data=body, timeout=10).close()  # noqa: S310  ours
 
-        lost, paged = kit.lines(receiver, 2, (0.0, 0.0), 0.2, wait=False, after=page)
+        failed, paged = kit.lines(receiver, 2, (0.0, 0.0), 0.2, wait=False, after=page)
     assert [kit.gpu(number) in line for number, line in enumerate(written)] == [True, True]
     assert paged == {kit.gpu(0): receiver.pages[0][0]}
-    assert len(kit.spans(lost, paged)) == 1
+    assert len(kit.spans(failed, paged)) == 1
 
 
 def test_alertmanager_says_when_prometheus_decided() -> None:
@@ -88,12 +88,12 @@ def test_prometheus_and_alertmanager_take_their_configuration(
             {
                 "interval": "1s",
                 "input_series": [
-                    {"series": metrics.decode().splitlines()[2].rpartition(" ")[0], "values": "79"}
+                    {"series": metrics.decode().splitlines()[2].rpartition(" ")[0], "values": "64"}
                 ],
                 "alert_rule_test": [
                     {
                         "eval_time": "0s",
-                        "alertname": "GpuLost",
+                        "alertname": "GpuFails",
                         "exp_alerts": [{"exp_labels": {"severity": "page", "gpu": "4000:05:00"}}],
                     }
                 ],

@@ -1,4 +1,4 @@
-"""What a site puts before node_exporter, as no exporter reads XIDs of the kernel log: each lost GPU into a file of metrics.
+"""What a site puts before node_exporter, as no exporter reads XIDs of the kernel log: each GPU that fails into a file of metrics.
 
 `python -m tests.compare.textfile FACILITY FILE`. The metric is that of dcgm-exporter, the last XID of each GPU, so that the first
 sample is an alert already; a counter needs two.
@@ -13,8 +13,8 @@ from tests.compare.sources.kernel_log import event_of
 
 
 def text(gpus: Iterable[str]) -> str:
-    """The metrics of GPUs that printed XID 79."""
-    samples = "".join(f'gpu_last_xid{{gpu="{gpu}"}} 79\n' for gpu in gpus)
+    """The metrics of GPUs that printed XID 64."""
+    samples = "".join(f'gpu_last_xid{{gpu="{gpu}"}} 64\n' for gpu in gpus)
     return f"# HELP gpu_last_xid The last XID of a GPU.\n# TYPE gpu_last_xid gauge\n{samples}"
 
 
@@ -36,7 +36,7 @@ def _read(facility: int, file: Path) -> None:
         except BrokenPipeError:
             continue
         event = event_of(record, facility)
-        if event and event["xid"] == 79:
+        if event and event["xid"] == 64:
             gpus[event["gpu"]] = None
             write(file, gpus)
 

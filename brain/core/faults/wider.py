@@ -235,6 +235,19 @@ def judged_again(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     return (count & -count) * 4 >= count and len(ctx.compiled.spreads[symptom.of]) > 1
 
 
+def was_closed(ctx: Context, symptom: Symptom) -> bool:
+    """Whether an operator has closed what counts nodes of the same symptom: the next node is a newer fact. What else has been
+    closed has no part in it, and in a storm each place would be judged with each node.
+    """
+    families, rules = ctx.compiled.families, ctx.compiled.rules
+    for match in ctx.state.dismissed:
+        name = ids.name_of(match)
+        rule = rules.get(name)
+        if rule is None or symptom.of in families.get(name, ()) or symptom.name in symptoms_in(rule.when):
+            return True
+    return False
+
+
 def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
     """The match of a much larger place that has its own incident, so that it was judged as it grew, and holds these nodes."""
     here = wide.members

@@ -25,16 +25,16 @@ def event_of(record: bytes, facility: int) -> dict[str, Any] | None:
 
 
 def made(events: int, faults: int) -> list[dict[str, Any]]:
-    """Application faults of 500 nodes, and a lost GPU of each of `faults` nodes at the end."""
+    """Application faults of 500 nodes, and a GPU of each of `faults` nodes that must be replaced at the end."""
     found = []
     for number in range(events):
-        lost = number >= events - faults
-        gpu = f"{number - events + faults:04x}:3b:01" if lost else "0000:3b:00"
-        words = "GPU has fallen off the bus." if lost else "an ordinary line of a hundred characters or so"
+        fails = number >= events - faults
+        gpu = f"{number - events + faults:04x}:3b:01" if fails else "0000:3b:00"
+        words = "Row Remapper Error" if fails else "an ordinary line of a hundred characters or so"
         found.append(
             {
                 "gpu": gpu,
-                "xid": 79 if lost else 31,
+                "xid": 64 if fails else 31,
                 "message": words,
                 "node": f"n{number % 500}",
                 "seq": number,
