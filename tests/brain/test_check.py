@@ -80,7 +80,7 @@ def test_lint_names_the_line(folder: Path) -> None:
 
 def test_an_example_that_does_not_hold(folder: Path) -> None:
     """The example's line, what was expected and what came."""
-    change(folder / "rules" / "node.yaml", "at_least: 6", "at_least: 60")
+    change(folder / "rules" / "node.yaml", "within_s: 7200", "within_s: 700")
     result = run(folder, "--json")
     assert result.exit_code == 1
     data = json.loads(result.output)
@@ -88,12 +88,12 @@ def test_an_example_that_does_not_hold(folder: Path) -> None:
     assert data["examples"] == data["examples_passed"] + 1
     (fault,) = data["faults"]
     assert fault["file"] == "rules/node.yaml"
-    assert fault["key"] == "rules.link-flapping.examples.0"
+    assert fault["key"] == "rules.link-flapping.examples.2"
     assert fault["text"] == (
-        "three times down and up within seconds: expected 1 incidents, came: no incident"
+        "for half a second, three times within two hours: expected 1 incidents, came: no incident"
     )
     text = (folder / "rules" / "node.yaml").read_text(encoding="utf-8").splitlines()
-    assert "three times down and up within seconds" in text[fault["line"] - 1]
+    assert "for half a second, three times within two hours" in text[fault["line"] - 1]
 
 
 def test_no_folder(tmp_path: Path) -> None:
