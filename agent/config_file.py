@@ -154,10 +154,10 @@ def _checked(config: AgentConfig, where: str) -> AgentConfig:
         node = (
             subjects.token(config.node, "node")
             if config.node
-            else subjects.node_name(config.host().hostname())
+            else subjects.node_name(config.host().hostname(), "set `node`")
         )
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}; set it in the configuration") from error
+        raise ConfigError(f"{where}: {error}") from error
     if sorted(config.driver_unload) != sorted(config.driver_load) or not config.driver_load:
         raise ConfigError(f"{where}: driver_unload and driver_load must name the same modules")
     return replace(config, node=node)

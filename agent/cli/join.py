@@ -70,7 +70,9 @@ def main(token: str, *, config: Path, node: str, new_key: bool = False) -> int:
     ConfigError, Refused, Unreachable: it has not joined; the configuration is as it was."""
     invited = read(sys.stdin.readline().strip() if token == "-" else token.strip())  # noqa: S105  a dash
     node = node or _configured_name(config)
-    name = subjects.new_node(node or subjects.node_name(socket.gethostname()))
+    name = subjects.new_node(
+        node or subjects.node_name(socket.gethostname(), "give another name with --node")
+    )
     config.parent.mkdir(parents=True, exist_ok=True)
     seed_file = config.parent / "node.nk"
     next_file = seed_file.with_name("node.nk.next")
