@@ -28,6 +28,8 @@ def move_away(path: Path, why: str) -> Path:
     away = path.with_name(f"{path.name}.{why}")
     if away.is_dir() and not away.is_symlink():
         shutil.rmtree(away)
+    elif path.is_dir():  # a folder takes no file's place
+        away.unlink(missing_ok=True)
     path.replace(away)
     return away
 
