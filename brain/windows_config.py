@@ -28,7 +28,7 @@ def in_seconds(raw: Mapping[str, Any]) -> None:
 
 
 def check(windows: Sequence[Window]) -> None:
-    """ConfigError, `KEY: ...`: one ends before it begins, or its scope is none. Which nodes there are only the doctor can tell."""
+    """ConfigError, `KEY: ...`: one ends before it begins, or its scope is none. The doctor knows which nodes there are."""
     for number, one in enumerate(windows):
         if one.until <= one.since:
             raise ConfigError(f"{_KEY}.{number}.until: it is not after `since`")

@@ -203,6 +203,11 @@ class Client:
 
             try:
                 context = ssl.create_default_context(cafile=str(self._ca_file) if self._ca_file else None)
+            except PermissionError as error:  # the brain's data folder is its user's alone
+                raise click.UsageError(
+                    f"--ca-file {self._ca_file}: {error.strerror}: it is no secret: copy it as root to where you may read it "
+                    "(install -m 0644), and name that place"
+                ) from error
             except OSError as error:
                 raise click.UsageError(f"--ca-file {self._ca_file}: {error}") from error
             handlers.append(urllib.request.HTTPSHandler(context=context))
