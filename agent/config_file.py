@@ -76,7 +76,7 @@ def load(path: Path | None, overrides: Mapping[str, str] | None = None) -> Agent
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8").removeprefix("\ufeff")
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot be read ({error.strerror}): give another file with --config"

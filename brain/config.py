@@ -319,7 +319,7 @@ def locating(loaded: BrainConfig) -> Iterator[None]:
 def read_text(path: Path) -> str:
     """The text of a configuration; ConfigError: there is none."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8").removeprefix("\ufeff")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

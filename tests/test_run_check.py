@@ -26,7 +26,11 @@ def checked(part: str, text: str, folder: Path) -> subprocess.CompletedProcess[s
         ),
         ("brain", 'cell = "b"\n', "cell b: the brain can start with this configuration"),
         # As some editors of Windows begin a file; nobody would see what "Invalid statement" means.
-        ("agent", '\ufeffnode = "gpu-1"\r\n', "node gpu-1 of cell default: the agent can start with this configuration"),
+        (
+            "agent",
+            '\ufeffnode = "gpu-1"\r\n',
+            "node gpu-1 of cell default: the agent can start with this configuration",
+        ),
         ("brain", '\ufeffcell = "b"\r\n', "cell b: the brain can start with this configuration"),
     ],
 )

@@ -260,7 +260,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def _write(config: Path, values: Mapping[str, Any]) -> None:
     """Sets these keys in the configuration, and leaves the rest as it is. ConfigError: what comes of it is not valid."""
-    text = config.read_text(encoding="utf-8-sig") if config.exists() else ""
+    text = config.read_text(encoding="utf-8").removeprefix("\ufeff") if config.exists() else ""
     for key, value in values.items():
         text = _with(text, key, value)
     draft = config.with_name(f"{config.name}.draft")
