@@ -195,7 +195,7 @@ class NatsServer:
         # Once for each start: a server that runs takes no other.
         self._limit = store_limit(self._config, self._folder / "js", self._needed_bytes)
         self._write_config()
-        with self._log.path.open("ab") as sink:
+        with self._log.opened() as sink:
             self._log.begin()
             self._process = subprocess.Popen(
                 [_binary(), "-c", str(self._config)],
@@ -285,7 +285,7 @@ class NatsServer:
     def _end_orphan(self) -> None:
         """Stops the server of a brain that was killed: only one that runs with exactly our configuration file."""
         try:
-            pid = int(self._pid_file.read_text(encoding="ascii"))
+            pid = int(files.read(self._pid_file))
             args = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError):
             return
