@@ -76,7 +76,7 @@ def load(path: Path | None, overrides: Mapping[str, str] | None = None) -> Agent
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8").removeprefix("\ufeff")
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot be read ({error.strerror}): give another file with --config"
@@ -154,10 +154,10 @@ def _checked(config: AgentConfig, where: str) -> AgentConfig:
         node = (
             subjects.token(config.node, "node")
             if config.node
-            else subjects.node_name(config.host().hostname())
+            else subjects.node_name(config.host().hostname(), "set `node`")
         )
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}; set it in the configuration") from error
+        raise ConfigError(f"{where}: {error}") from error
     if sorted(config.driver_unload) != sorted(config.driver_load) or not config.driver_load:
         raise ConfigError(f"{where}: driver_unload and driver_load must name the same modules")
     return replace(config, node=node)

@@ -9,13 +9,11 @@ import contextlib
 import logging
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from agent.contract import subjects
 from agent.shared.tasks import Tasks
 from brain.actions import BuildActions, build_real, kube_conditions
 from brain.adapters import keys, nats_server, operator_mode, signing_key
@@ -84,6 +82,7 @@ from brain.leader.timers import TimerService
 from brain.leader.trace_export import trace_exports
 from brain.notify import dead_mans_switch
 from brain.notify import notifier as channels
+from brain.own_name import own_name
 from brain.ufm import events
 
 _log = logging.getLogger(__name__)
@@ -111,7 +110,7 @@ async def run(
     ConfigError: the operator must change something before it can start.
     """
     async with contextlib.AsyncExitStack() as stack:
-        name = config.brain or subjects.node_name(socket.gethostname())
+        name = own_name(config)
         instance = f"{name}:{os.getpid()}:{time.time_ns()}"
         before = stack.enter_context(exclusive(config.data_dir, instance))
         background = Tasks()

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from agent.shared.inert_log import LogFormat
-from brain import options, renamed, reports_config, setting_ranges, toml_lines, zones
+from brain import options, renamed, reports_config, setting_ranges, toml_lines, windows_config, zones
 from brain.archive_config import ArchiveConfig
 from brain.chat_config import AlertsConfig, ChatConfig
 from brain.console_config import ConsoleConfig, refuse_shared_token
@@ -319,7 +319,7 @@ def locating(loaded: BrainConfig) -> Iterator[None]:
 def read_text(path: Path) -> str:
     """The text of a configuration; ConfigError: there is none."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8").removeprefix("\ufeff")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -334,8 +334,13 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
     raw = copy.deepcopy(dict(raw))
     refuse_shared_token(raw, where)
     renamed.rename(raw, renamed.CONFIG, functools.partial(_warn, where))
+    try:
+        windows_config.in_seconds(raw)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error
     config = _checked(lambda: BrainConfig.model_validate_json(orjson.dumps(raw, default=str)), where)
     try:
+        windows_config.check(config.settings.maintenance)
         for zone in (config.settings.zone, *(one.zone for one in config.reports)):
             zones.utc_offsets(zone)
         subjects.token(config.cell, "cell")

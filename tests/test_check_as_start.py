@@ -105,6 +105,23 @@ async def test_what_a_start_refuses_the_check_refuses(folder: Path, text: str, s
     assert str(started.value) == str(checked.value)
 
 
+async def test_a_machine_whose_name_is_no_name_of_a_brain(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux takes 64 characters: start and check say which key names the brain instead; with that both go on."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "b" * 64)
+    file = Path(configuration(folder, ""))
+    with pytest.raises(
+        ConfigError, match=r"host name 'b{64}' must be .*: set `brain` in brain.toml"
+    ) as checked:
+        await as_start.check(config.load(file))
+    with pytest.raises(ConfigError) as started:
+        await asyncio.wait_for(app.run(config.load(file), asyncio.Event()), 120)
+    assert str(started.value) == str(checked.value)
+    file.write_text(f'brain = "b1"\n{file.read_text()}')
+    await as_start.check(config.load(file))
+
+
 def test_what_the_check_lets_pass_starts(folder: Path) -> None:
     """With a table for each of its parts; the check has called nobody, as no address of these answers."""
     key = folder / "token"

@@ -25,6 +25,13 @@ def checked(part: str, text: str, folder: Path) -> subprocess.CompletedProcess[s
             "node gpu-1 of cell default: the agent can start with this configuration",
         ),
         ("brain", 'cell = "b"\n', "cell b: the brain can start with this configuration"),
+        # As some editors of Windows begin a file; nobody would see what "Invalid statement" means.
+        (
+            "agent",
+            '\ufeffnode = "gpu-1"\r\n',
+            "node gpu-1 of cell default: the agent can start with this configuration",
+        ),
+        ("brain", '\ufeffcell = "b"\r\n', "cell b: the brain can start with this configuration"),
     ],
 )
 def test_a_good_file(part: str, text: str, says: str, tmp_path: Path) -> None:
@@ -60,6 +67,13 @@ def test_a_wrong_file(part: str, text: str, says: str, tmp_path: Path) -> None:
     done = checked(part, text, tmp_path)
     assert done.returncode == 2
     assert says in done.stderr
+
+
+def test_rules_that_are_not_there_are_a_warning(tmp_path: Path) -> None:
+    """A brain that runs keeps those that are in force, and one that starts pages: so it is said, and nothing is refused."""
+    done = checked("brain", 'rules = "gone"\n', tmp_path)
+    assert done.returncode == 0
+    assert f"warning: rules: {tmp_path}/gone: there is no such folder" in done.stderr
 
 
 @pytest.mark.parametrize(

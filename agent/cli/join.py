@@ -70,7 +70,9 @@ def main(token: str, *, config: Path, node: str, new_key: bool = False) -> int:
     ConfigError, Refused, Unreachable: it has not joined; the configuration is as it was."""
     invited = read(sys.stdin.readline().strip() if token == "-" else token.strip())  # noqa: S105  a dash
     node = node or _configured_name(config)
-    name = subjects.new_node(node or subjects.node_name(socket.gethostname()))
+    name = subjects.new_node(
+        node or subjects.node_name(socket.gethostname(), "give another name with --node")
+    )
     config.parent.mkdir(parents=True, exist_ok=True)
     seed_file = config.parent / "node.nk"
     next_file = seed_file.with_name("node.nk.next")
@@ -258,7 +260,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def _write(config: Path, values: Mapping[str, Any]) -> None:
     """Sets these keys in the configuration, and leaves the rest as it is. ConfigError: what comes of it is not valid."""
-    text = config.read_text(encoding="utf-8") if config.exists() else ""
+    text = config.read_text(encoding="utf-8").removeprefix("\ufeff") if config.exists() else ""
     for key, value in values.items():
         text = _with(text, key, value)
     draft = config.with_name(f"{config.name}.draft")

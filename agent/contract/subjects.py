@@ -45,9 +45,12 @@ def new_node(text: str, what: str = "node") -> str:
     return text
 
 
-def node_name(hostname: str) -> str:
-    """A node's name from its host name: the part before the first dot."""
-    return token(hostname.partition(".")[0], "host name")
+def node_name(hostname: str, instead: str) -> str:
+    """A node's name from its host name: the part before the first dot. ConfigError: it is none; `instead`: what to do."""
+    try:
+        return token(hostname.partition(".")[0], "host name")
+    except ConfigError as error:
+        raise ConfigError(f"{error}: {instead}") from error
 
 
 def stream(cell: str) -> str:

@@ -61,8 +61,9 @@ def write(
     try:
         _replace(path, data, sync=sync, mode=mode, whatever_umask=whatever_umask, like=like)
     except OSError as error:
-        if error.filename is None:  # a full disk is met while writing, and that does not know where
-            error.filename = str(path)
+        # A full disk is met while writing, and that does not know where; and nobody finds a file that was written beside it.
+        if error.filename is None or str(error.filename) == f"{path}.part":
+            error.filename, error.filename2 = str(path), None
         raise
 
 

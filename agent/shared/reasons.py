@@ -1,6 +1,7 @@
 """Why a server could not be reached, in words, and who must do what: error texts of libraries name neither."""
 
 import re
+import socket
 import ssl
 from datetime import UTC, datetime
 from typing import Final
@@ -54,6 +55,11 @@ def of_connection(error: BaseException) -> str:
         return _not_allowed(text)
     if isinstance(error, TimeoutError) and text in ("", "nats: timeout"):
         return "no answer in time: is a NATS server running there, and reachable from this machine?"
+    if isinstance(error, socket.gaierror):
+        return (
+            f"this machine does not know that name ({error.strerror}): is it written right, and does the name service answer "
+            "(/etc/hosts or DNS)?"
+        )
     if isinstance(error, ConnectionRefusedError):
         return (
             f"nothing listens there ({type(error).__name__}: {text}): is NATS running, and is this its port?"

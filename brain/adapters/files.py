@@ -28,6 +28,8 @@ def move_away(path: Path, why: str) -> Path:
     away = path.with_name(f"{path.name}.{why}")
     if away.is_dir() and not away.is_symlink():
         shutil.rmtree(away)
+    elif path.is_dir():  # a folder takes no file's place
+        away.unlink(missing_ok=True)
     path.replace(away)
     return away
 
@@ -61,9 +63,12 @@ def exclusive(data_dir: Path, run: str = "") -> Iterator[str]:
     `run` names this run of the brain, and is left there. Yields the name of the run that had the folder before, and has
     ended: the lock is ours. Empty where that is not certain: none is known, or the folder is a copy, or of another boot.
     """
+    file = data_dir / "lock"
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
-        lock = (data_dir / "lock").open("a+", encoding="utf-8", errors="replace")
+        if file.exists() and not file.is_file():
+            raise ConfigError(f"{file}: it is no file: remove it, the brain makes it anew")
+        lock = file.open("a+", encoding="utf-8", errors="replace")
     except OSError as error:
         raise ConfigError(
             f"data_dir {data_dir}: {error.strerror}: give a folder that gpuward may write"

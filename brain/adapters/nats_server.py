@@ -76,7 +76,7 @@ class NatsServer:
         """The URL for clients on this machine."""
         host = "127.0.0.1" if self._host in ("0.0.0.0", "::") else self._host
         scheme = "tls" if self._authority else "nats"
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._port}"
+        return f"{scheme}://{_bracketed(host)}:{self._port}"
 
     @property
     def ca_file(self) -> Path | None:
@@ -195,7 +195,7 @@ class NatsServer:
         # Once for each start: a server that runs takes no other.
         self._limit = store_limit(self._config, self._folder / "js", self._needed_bytes)
         self._write_config()
-        with self._log.path.open("ab") as sink:
+        with self._log.opened() as sink:
             self._log.begin()
             self._process = subprocess.Popen(
                 [_binary(), "-c", str(self._config)],
@@ -235,7 +235,7 @@ class NatsServer:
     def _write_config(self) -> None:
         text = config_text(
             cell=self._cell,
-            listen=f"{self._host}:{self._port}",
+            listen=f"{_bracketed(self._host)}:{self._port}",
             store=self._folder / "js",
             pid_file=self._pid_file,
             brains=keys.nkeys_in_force(self.brain_seed_file),
@@ -285,7 +285,7 @@ class NatsServer:
     def _end_orphan(self) -> None:
         """Stops the server of a brain that was killed: only one that runs with exactly our configuration file."""
         try:
-            pid = int(self._pid_file.read_text(encoding="ascii"))
+            pid = int(files.read(self._pid_file))
             args = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError):
             return
@@ -346,6 +346,11 @@ def _binary() -> str:
     return found
 
 
+def _bracketed(host: str) -> str:
+    """As it stands before a port."""
+    return f"[{host}]" if ":" in host else host
+
+
 def _die_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -371,7 +376,7 @@ def _check_host(host: str) -> None:
     except OSError as error:
         raise ConfigError(
             f"nats.embedded.host: {host} is no address of this machine ({error.strerror or error}): give one of its own, or "
-            "0.0.0.0 for all of them"
+            "0.0.0.0 for all of them, :: for those of IPv6, too"
         ) from error
 
 

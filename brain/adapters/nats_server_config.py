@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from agent.shared import files
 from brain.adapters import lanes, nats_accounts
 from brain.adapters.nats_accounts import Member
 from brain.cell.authority import Authority
@@ -28,7 +29,7 @@ def store_limit(config: Path, store: Path, needed: int) -> int:
     wanted = needed + _MORE_FILE
     before = 0
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        before = int(orjson.loads(config.read_bytes())["jetstream"]["max_file_store"])
+        before = int(orjson.loads(files.read(config))["jetstream"]["max_file_store"])
     if not before and any(store.glob("jetstream/*/streams/*")):
         return wanted  # an earlier version, which has not written it down
     used = sum(file.stat().st_size for file in store.rglob("*") if file.is_file())

@@ -6,7 +6,9 @@ lost, reading the log from its beginning restores it.
 
 import logging
 import sqlite3
+import stat
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ KEEP_NOTES = 1_000_000  # beyond that the oldest are deleted
 # Incidents that are over, with their runs; beyond that the oldest go of those nodes that have most.
 KEEP_OVER = 50_000
 _CHECK_EVERY = 1000  # incidents that are written
+_BESIDE = ("", "-wal", "-shm")  # what SQLite's files are called
 
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS notes(
@@ -130,12 +133,30 @@ class ReadModel(HistoryQueries):
         self._written = 0
         self._shown = 0
         super().__init__(sqlite3.connect(":memory:"), no_pause)
+        self._put_away_what_is_no_file()
         try:
             self._open()
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not is_damage(error):
-                raise ConfigError(f"{path}: {error}: make room, or see who else uses it") from error
+                raise ConfigError(f"{path}: {error}: {self._todo()}") from error
             self.set_aside(error)
+
+    def _put_away_what_is_no_file(self) -> None:
+        """A folder or a pipe in the place of one of its files, which SQLite could only not open, as on a full disk."""
+        for suffix in _BESIDE:
+            part = self._path.with_name(self._path.name + suffix)
+            with suppress(FileNotFoundError):
+                mode = part.lstat().st_mode
+                if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+                    _log.error("%s is no file: set aside as .damaged, and made again from the log", part)
+                    move_away(part, "damaged")
+
+    def _todo(self) -> str:
+        """What a person must do where it cannot be opened, and is not damaged."""
+        if self._path.is_symlink() and not self._path.exists():
+            leads = self._path.readlink()
+            return f"it is a link to {leads}, which is not there: mount its disk, or remove the link (a new history is made then)"
+        return "make room, or see who else uses it"
 
     def reopen(self) -> None:
         """Opens the file anew: the one that is open may be of a file system that has gone. sqlite3.Error: not now."""
@@ -149,7 +170,7 @@ class ReadModel(HistoryQueries):
             "%s is damaged (%s): set aside as .damaged, and made again from the log", self._path, error
         )
         self._db.close()
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in _BESIDE:
             if (part := self._path.with_name(self._path.name + suffix)).exists():
                 move_away(part, "damaged")
         self._open()

@@ -10,8 +10,10 @@ import re
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import BinaryIO
 
 from agent.shared import files
+from brain.adapters.files import move_away
 
 MAX_BYTES = 32 * 1024**2
 _MAX_LOOK = 1 << 20  # bytes at a time
@@ -35,6 +37,12 @@ class ServerLog:
         self._looked = 0
         # Held by whoever waits for a line.
         self.waits = threading.Lock()
+
+    def opened(self) -> BinaryIO:
+        """The file, to append to. What is no file there is moved away: opening a pipe would wait for ever. OSError."""
+        if os.path.lexists(self.path) and not self.path.is_file():
+            move_away(self.path, "damaged")
+        return self.path.open("ab")
 
     def begin(self) -> None:
         """The server is started: what it has written before does not count."""

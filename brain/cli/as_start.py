@@ -25,11 +25,13 @@ from brain.core.pack.spec import Scalar
 from brain.leader import trace_outputs
 from brain.leader.report_mail import scheduled_reports
 from brain.notify import dead_mans_switch, notifier
+from brain.own_name import own_name
 from brain.ufm import events
 
 
 async def check(loaded: config.BrainConfig) -> None:
     """ConfigError: the brain would not start with this configuration, or could not do what it names."""
+    own_name(loaded)
     loaded = _before_the_cell(loaded)
     async with AsyncExitStack() as stack:
         loaded.places()

@@ -6,7 +6,8 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,12 @@ Keys = Mapping[str, Mapping[str, str | Sequence[str]]]
 
 def reachable(config: BrainConfig, authority: Authority, names: Sequence[str]) -> Keys:
     """What brain.toml must say so that nodes and people of other machines reach NATS and the console."""
-    listens: Keys = {"nats.embedded": {"host": "0.0.0.0"}} if config.embedded else {}
+    everywhere = "::" if any(":" in name for name in names) else "0.0.0.0"
+    listens: Keys = {"nats.embedded": {"host": everywhere}} if config.embedded else {}
     return {
         **listens,
         "console": {
-            "host": "0.0.0.0",
+            "host": everywhere,
             # Anybody may reach it by an address of this machine; only names must be listed.
             "hosts": [name for name in names if not is_address(name)],
             "tls_cert_file": str(authority.certificate_file),
@@ -61,14 +63,22 @@ def changed(path: Path, keys: Keys) -> str:
     return text
 
 
-def write(path: Path, text: str) -> None:
-    """Replaces the file atomically; it keeps its owner and its rights. OSError: it is as it was."""
+@contextmanager
+def written(path: Path, text: str) -> Iterator[None]:
+    """Replaces the file atomically when what is done inside has succeeded; it keeps its owner and its rights. OSError, before
+    anything is done: it cannot be written.
+    """
     real = path.resolve()
     was = real.stat()
     draft = real.with_name(f"{real.name}.draft")
     files.write(draft, text.encode(), sync=True, mode=stat.S_IMODE(was.st_mode), whatever_umask=True)
-    if os.geteuid() == 0:
-        os.chown(draft, was.st_uid, was.st_gid)
+    try:
+        if os.geteuid() == 0:
+            os.chown(draft, was.st_uid, was.st_gid)
+        yield
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
     draft.replace(real)
 
 

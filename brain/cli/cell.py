@@ -3,6 +3,7 @@
 import os
 import pwd
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -83,13 +84,14 @@ def init(names: tuple[str, ...], write: bool, path: Path | None, data: Path | No
     if write and file is None:
         raise ConfigError(f"--write: there is no {DEFAULT_CONFIG}: give --config")
     text = brain_toml_keys.changed(file, keys) if write and file else ""
-    make_data_folder(config.data_dir)
-    with as_owner(config.cell_dir):
-        _make_folder(config)
-        authority.make(config.cell, names, time.time())
-        click.echo(f"cell {config.cell}: authority {authority.fingerprint()[:16]}… in {config.cell_dir}")
+    # First the file: a cell that is there is not made again, and then nobody would say any more what brain.toml needs.
+    with brain_toml_keys.written(file, text) if text and file else nullcontext():
+        make_data_folder(config.data_dir)
+        with as_owner(config.cell_dir):
+            _make_folder(config)
+            authority.make(config.cell, names, time.time())
+            click.echo(f"cell {config.cell}: authority {authority.fingerprint()[:16]}… in {config.cell_dir}")
     if text and file:
-        brain_toml_keys.write(file, text)
         click.echo(f"{file} says now how nodes reach it. Start the brain: systemctl enable --now gpuward")
         click.echo("(where it runs already: systemctl restart gpuward)")
     else:
@@ -241,7 +243,14 @@ def _rotate_server(authority: Authority, names: tuple[str, ...], *, only: bool) 
     """Issues the certificate anew, and says what that changes for whom."""
     if not authority.exists():
         raise ConfigError("this cell has no authority of its own: `gpuward cell init --name NAME` makes one")
-    before = authority.names()
+    before: list[str] = []
+    try:
+        before = authority.names()
+    except ConfigError as error:  # what it said is lost with it
+        if not only:
+            raise ConfigError(
+                f"{error}: say by which names this machine is reached: `gpuward cell rotate server --only --name NAME`"
+            ) from error
     now = list(dict.fromkeys(names if only else (*names, *before)))
     authority.issue(now, time.time())
     click.echo(f"{authority.certificate_file}: for {', '.join(now)}; ends {_day(authority.ends()[1])}")

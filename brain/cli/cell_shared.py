@@ -23,8 +23,11 @@ from brain.cli.cell_shared_whole import check_of, check_whole
 from brain.config import BrainConfig
 
 _TRUST, _SIGNING, _SEED, _ACCOUNT = "trust.json", "signing.key", "brain.nk", operator_mode.ACCOUNT_FILE
+_CA = "ca.pem"
 # What a rotation exchanges; the rest stays as it was made.
-_ROTATED = ("ca.pem", "ca.key", "cross.pem", _SIGNING, _TRUST)
+_ROTATED = (_CA, "ca.key", "cross.pem", _SIGNING, _TRUST)
+# The second brain's own certificate need not be the first one's; its halves fit each other only.
+_SHOWN, _SHOWN_KEY = "server.pem", "server.key"
 _STDIO = Path("-")
 _MOST_BYTES = 1024 * 1024  # as much as a Secret of Kubernetes holds
 
@@ -40,7 +43,7 @@ class Shared(BaseModel):
 
 def _places(config: BrainConfig) -> dict[str, Path]:
     """Name in the file -> where it lies here, the announcements last: they say how new the others are."""
-    names = ("operator.nk", "system.creds", "server.pem", "server.key", "ca.pem", "ca.key", "cross.pem")
+    names = ("operator.nk", "system.creds", _SHOWN, _SHOWN_KEY, _CA, "ca.key", "cross.pem")
     return {
         _ACCOUNT: config.cell_dir / _ACCOUNT,
         _SEED: operator_mode.brain_seed_file(config),
@@ -68,8 +71,8 @@ def gathered(config: BrainConfig) -> Shared:
 
 
 def take(config: BrainConfig, shared: Shared, now: float) -> list[str]:
-    """Writes what is missing here, and what a rotation has exchanged since. Returns the names of what was written, in their
-    order. ConfigError: it is another cell's, or a file cannot be written.
+    """Writes what is missing here, and what a rotation has exchanged since; never half of a pair. Returns the names of what was
+    written, in their order. ConfigError: it is another cell's, or a file cannot be written.
 
     Root writes each with the rights of whoever decides what lies at its place, and for the brain's user.
     """
@@ -81,12 +84,15 @@ def take(config: BrainConfig, shared: Shared, now: float) -> list[str]:
         raise ConfigError(f"{unknown[0]!r} is nothing that brains have in common")
     with as_owner(config.cell_dir):
         theirs, ours = _serial(shared), TrustFile(config.cell_dir).state().serial
-    _check_same(shared, places, [_ACCOUNT] if theirs != ours else [_ACCOUNT, _SIGNING])
+    _check_same(shared, places, [_ACCOUNT] if theirs != ours else [_ACCOUNT, _SIGNING, _CA])
     make_data_folder(config.data_dir)
     with as_owner(config.cell_dir):
         config.cell_dir.mkdir(exist_ok=True, mode=0o750)
     written = []
+    left = (_SHOWN, _SHOWN_KEY) if _half_lost(shared, places) else ()
     for name, path in places.items():
+        if name in left:
+            continue
         here = _text(path)
         due = not here or (theirs > ours and name in _ROTATED)
         if due and name in shared.files and here != shared.files[name]:
@@ -98,7 +104,7 @@ def take(config: BrainConfig, shared: Shared, now: float) -> list[str]:
         with as_owner(config.signing_key.parent):
             keys.load_signer(config.signing_key)  # writes its public half
     with as_owner(config.cell_dir):
-        if "ca.pem" in written and config.cell_dir.joinpath("ca.key").exists():
+        if _CA in written and config.cell_dir.joinpath("ca.key").exists():
             Authority(config.cell_dir).switch(now)  # the certificate is of the authority that is here now
     return written
 
@@ -108,10 +114,25 @@ def _check_same(shared: Shared, places: Mapping[str, Path], names: list[str]) ->
     for name in names:
         present = _text(places[name])
         if present and present.strip() != shared.files.get(name, "").strip():
+            if name == _CA:  # `cell init` was said on both machines
+                raise ConfigError(
+                    f"{places[name]} is another authority than the one of this file, so nothing was taken: nodes trust one of "
+                    f"them only. Where `gpuward cell init` was said here by mistake, move {places[name].parent} away, and say "
+                    "this again"
+                )
             raise ConfigError(
                 f"{places[name]} is another key than the one of this file: they are two cells. Nodes obey one of them only; "
                 "move the wrong one away, with the whole data folder that it is in"
             )
+
+
+def _half_lost(shared: Shared, places: Mapping[str, Path]) -> str:
+    """Which half of this machine's certificate is missing, where that of the file does not fit the other one; empty: none."""
+    halves = {name: _text(places[name]) for name in (_SHOWN, _SHOWN_KEY)}
+    there = [name for name, text in halves.items() if text]
+    if len(there) != 1 or halves[there[0]] == shared.files.get(there[0]):
+        return ""
+    return next(name for name in halves if name not in there)
 
 
 def _serial(shared: Shared) -> int:
@@ -180,6 +201,16 @@ def take_command(file: Path, path: Path | None, data: Path | None, check: str) -
         )
     written = take(config, shared, time.time())
     click.echo(f"taken: {', '.join(written)}" if written else "nothing is new: this brain has it all")
+    if _SIGNING in written and not check:
+        click.echo(
+            "Compare: it must be what `gpuward cell share` has printed: "
+            f"--check {check_of(shared.cell, shared.files)}. A key with another bit is a key, too, which no node obeys"
+        )
+    if lost := _half_lost(shared, _places(config)):
+        click.echo(
+            f"{config.cell_dir / lost} is not there, and that of the file is of another certificate: `gpuward cell rotate "
+            "server` makes both anew"
+        )
     seed = operator_mode.brain_seed_file(config)
     if _SEED in shared.files and _text(seed).strip() != shared.files[_SEED].strip():
         click.echo(

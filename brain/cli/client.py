@@ -194,13 +194,20 @@ class Client:
 
     def _opener(self) -> urllib.request.OpenerDirector:
         handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+        if self.local:  # a site's proxy leads out, and not to this machine
+            handlers.append(urllib.request.ProxyHandler({}))
         if not self._url.lower().startswith("https:") and self.local:
-            handlers += [listener.Handler(), urllib.request.ProxyHandler({})]
+            handlers.append(listener.Handler())
         if self._url.lower().startswith("https:"):
             import ssl  # 10 ms that plain http need not spend
 
             try:
                 context = ssl.create_default_context(cafile=str(self._ca_file) if self._ca_file else None)
+            except PermissionError as error:  # the brain's data folder is its user's alone
+                raise click.UsageError(
+                    f"--ca-file {self._ca_file}: {error.strerror}: it is no secret: copy it as root to where you may read it "
+                    "(install -m 0644), and name that place"
+                ) from error
             except OSError as error:
                 raise click.UsageError(f"--ca-file {self._ca_file}: {error}") from error
             handlers.append(urllib.request.HTTPSHandler(context=context))
@@ -222,6 +229,15 @@ class Client:
                 f"no brain answers at {self._url} ({reason}): start one with `gpuward up` or `gpuward run`, "
                 f"or set --url or GPUWARD_URL"
             ) from error
+
+    def _proxy(self) -> str:
+        """The proxy through which it is asked, without its password; empty: none."""
+        parts = urlsplit(self._url)
+        named = "" if self.local else urllib.request.getproxies().get(parts.scheme.lower(), "")
+        if not named or urllib.request.proxy_bypass(parts.hostname or ""):
+            return ""
+        proxy = urlsplit(named if "://" in named else f"http://{named}")
+        return inert(f"{proxy.scheme}://{proxy.hostname}") + (f":{proxy.port}" if proxy.port else "")
 
     def _not_gone(self, reason: object) -> str:
         """What is wrong where somebody answers all the same; empty: nobody does."""
@@ -245,6 +261,12 @@ class Client:
             return (
                 "what answers there speaks no plain HTTP: if the brain has a certificate, set --url or GPUWARD_URL to https://, "
                 "with --ca-file or GPUWARD_CA_FILE for a cell's own authority"
+            )
+        if proxy := self._proxy():
+            host = urlsplit(self._url).hostname
+            return (
+                f"no answer by way of the proxy {proxy}, which this machine's environment names ({inert(text)}): if the brain is "
+                f"reached without it, set NO_PROXY={host}"
             )
         return ""
 

@@ -34,6 +34,7 @@ READING: Sequence[Callable[[Installation], Iterator[HealthLine]]] = (
     keys.broker_key,
     keys.rotation,
     keys.certificates,
+    keys.tokens,
     machine.group_names,
     fleet.brain,
 )
@@ -44,6 +45,7 @@ IN_ITS_FOLDER: Mapping[Callable[[Installation], Iterator[HealthLine]], str] = {
     keys.broker_key: "brain's key",
     keys.rotation: "key rotation",
     keys.certificates: "certificates",
+    keys.tokens: "tokens",
 }
 # ... and these talk to others.
 ASKING: Sequence[Callable[[Installation], AsyncIterator[HealthLine]]] = (

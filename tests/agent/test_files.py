@@ -71,3 +71,16 @@ def test_a_secret_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     files.write(tmp_path / "key", b"secret\n", sync=True, mode=0o600)
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_an_error_names_the_file_that_people_know(tmp_path: Path) -> None:
+    """Not the one that is written beside it, which is not there afterwards."""
+    file = tmp_path / "nats.conf"
+    (file / "x").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError) as replaced:
+        files.write(file, b"x")
+    file_of_none = tmp_path / "gone/nats.conf"
+    with pytest.raises(FileNotFoundError) as opened:
+        files.write(file_of_none, b"x")
+    assert [str(caught.value.filename) for caught in (replaced, opened)] == [str(file), str(file_of_none)]
+    assert str(replaced.value).count(str(tmp_path)) == 1

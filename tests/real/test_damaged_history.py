@@ -1,5 +1,6 @@
 """The read model is derived from the log: damaged, it is set aside and made again, whatever the damage and whenever it is met."""
 
+import os
 import random
 import sqlite3
 from collections.abc import Callable
@@ -110,6 +111,47 @@ def test_whatever_is_damaged_the_history_goes_on(tmp_path: Path, way: str) -> No
         assert reader.newest_notes(1)[0]["id"] == "n400"
         reader.close()
         model.close()
+
+
+@pytest.mark.parametrize("what", ["folder", "pipe"])
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+def test_what_is_no_file_is_set_aside_as_well(tmp_path: Path, what: str, suffix: str) -> None:
+    """A backup that was unpacked wrongly, say: SQLite calls it a file that it cannot open, as on a full disk, for which no room
+    that people make would help. What was there is kept; a history beside it is whole.
+    """
+    path = tmp_path / "history.sqlite"
+    with_history = ReadModel(path)
+    with_history.begin("log-1")
+    with_history.write(1, [(1, note(1))])
+    with_history.close()
+    odd = path.with_name(f"history.sqlite{suffix}")
+    odd.with_name(f"{odd.name}.damaged").write_text("of an earlier damage")
+    odd.unlink(missing_ok=True)
+    if what == "pipe":
+        os.mkfifo(odd)
+    else:
+        odd.mkdir()
+        (odd / "history.sqlite").write_text("of a backup")
+    model = ReadModel(path)
+    model.begin("log-1")
+    model.write(2, [(2, note(2))])
+    assert [one["id"] for one in model.newest_notes(2)] == (["n1", "n2"] if suffix else ["n2"])
+    model.close()
+    assert path.is_file()
+    kept = odd.with_name(f"{odd.name}.damaged")
+    if what == "folder":
+        assert (kept / "history.sqlite").read_text() == "of a backup"
+    else:
+        assert kept.is_fifo()
+
+
+def test_a_link_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    """To a disk that is not mounted, say: the history is there, so nothing else takes its place."""
+    path = tmp_path / "history.sqlite"
+    path.symlink_to(tmp_path / "large-disk/history.sqlite")
+    with pytest.raises(ConfigError, match=r"is a link to \S+/large-disk/history.sqlite, .* mount"):
+        ReadModel(path)
+    assert path.is_symlink()
 
 
 async def test_damage_that_is_met_while_it_runs_ends_the_session_once(tmp_path: Path) -> None:

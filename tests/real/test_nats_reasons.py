@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import time
 from functools import partial
 from pathlib import Path
@@ -99,6 +100,10 @@ async def test_nobody_there(caplog: pytest.LogCaptureFixture) -> None:
 def test_an_error_without_words_gets_some() -> None:
     """`TimeoutError: ` tells nobody anything."""
     assert "no answer in time" in reasons.of_connection(TimeoutError())
+    with pytest.raises(OSError) as unknown:
+        socket.getaddrinfo("no-such-host.invalid", 4222)
+    assert "does not know that name" in reasons.of_connection(unknown.value)
+    assert "DNS" in reasons.of_connection(unknown.value)
     assert "says nothing more" in reasons.of_connection(EOFError())
 
 

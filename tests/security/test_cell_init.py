@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.test_cell import BIN, Machine
+from tests.security.test_cell import BIN, Machine, machine
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,6 +35,28 @@ def test_init_writes_what_it_would_have_printed(tmp_path: Path) -> None:
     assert stat.S_IMODE(config.stat().st_mode) == 0o640
 
 
+def test_a_machine_with_an_address_of_ipv6_listens_there(tmp_path: Path) -> None:
+    """A node that reaches the brain by such an address is let in, and so is one by IPv4: NATS and console listen to both."""
+    with machine(tmp_path) as whole:
+        whole.stop_brain()
+        config = tmp_path / "brain.toml"
+        config.write_text(config.read_text().replace('host = "127.0.0.1"', 'host = "::"'))
+        whole.start_brain()
+        for node, host in (("n6", "[::1]"), ("n4", "127.0.0.1")):
+            whole.join(node, whole.cell("token", "--url", f"https://{host}:{whole.port}").splitlines()[0])
+            assert f"tls://{host}:{whole.nats_port}" in (tmp_path / node / "agent.toml").read_text()
+            whole.start_agent(node)
+        for node in ("n6", "n4"):
+            whole.until(lambda node=node: whole.beat_age_s(node) < 5, f"{node} is heard")
+
+
+def test_init_for_an_address_of_ipv6_says_so(tmp_path: Path) -> None:
+    """What it prints, and what it writes."""
+    whole = Machine(folder=tmp_path)
+    (tmp_path / "brain.toml").write_text(f'data_dir = "{whole.data}"\n')
+    assert whole.cell("init", "--name", "2001:db8::7").count('host = "::"') == 2
+
+
 @pytest.mark.parametrize(
     "console", ['console = { host = "127.0.0.1" }', "[console]\nhosts = [\n  'old.example',\n]"]
 )
@@ -48,6 +70,34 @@ def test_what_init_cannot_write_is_left_to_a_person(tmp_path: Path, console: str
     assert 'hosts = ["brain.example"]' in said
     assert config.read_text() == before
     assert not whole.data.exists()
+
+
+def test_a_brain_toml_that_cannot_be_written_makes_no_cell(tmp_path: Path) -> None:
+    """/etc can only be read, say: were the authority made before, a second try would be refused, and nobody would be told
+    any more what brain.toml needs. It can be said again when the file can be written, or without --write.
+    """
+    whole = Machine(folder=tmp_path)
+    config = tmp_path / "brain.toml"
+    config.write_text(f'data_dir = "{whole.data}"\n')
+    in_the_way = tmp_path / "brain.toml.draft"
+    in_the_way.mkdir()
+    said = whole.cell("init", "--name", "brain.example", "--write", status=2)
+    assert str(in_the_way) in said
+    assert not (whole.data / "cell/ca.pem").exists()
+    assert "[console]" in whole.cell("init", "--name", "brain.example")
+
+
+def test_a_cell_that_cannot_be_made_leaves_brain_toml_as_it_was(tmp_path: Path) -> None:
+    """Neither the keys of a certificate that is not there, nor a draft of them."""
+    whole = Machine(folder=tmp_path)
+    config = tmp_path / "brain.toml"
+    config.write_text(f'data_dir = "{whole.data}"\n')
+    before = config.read_text()
+    whole.data.mkdir()
+    (whole.data / "cell").write_text("in the way")
+    assert "cell" in whole.cell("init", "--name", "brain.example", "--write", status=2)
+    assert config.read_text() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["brain", "brain.toml"]
 
 
 def test_a_full_disk_is_named_with_its_file(tmp_path: Path) -> None:

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from agent import config_file
+from agent.cli import join
+from agent.contract.errors import ConfigError
+from brain.cell.invitation import invitation
 from tests.security.test_cell import Machine, machine
 
 pytestmark = pytest.mark.component("nats-server")
@@ -47,6 +51,21 @@ def test_a_machine_with_another_host_name_is_an_incident(tmp_path: Path) -> None
         whole.start_agent("gpu-1")
         log = tmp_path / "gpu-1.log"
         whole.until(lambda: "joined as gpu-1 when it was called gpu-0" in log.read_text(), "it says so")
+
+
+def test_a_machine_whose_name_is_no_node_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux takes 64 characters: it says how to join under another name, and neither asks the console nor makes a key."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "n" * 64)
+    token = invitation(["https://127.0.0.1:1"], "", "id", "secret")
+    with pytest.raises(ConfigError, match=r"host name 'n{64}' must be .*: give another name with --node"):
+        join.main(token, config=tmp_path / "agent.toml", node="")
+    assert not list(tmp_path.iterdir())
+    kernel = tmp_path / "machine/proc/sys/kernel"
+    kernel.mkdir(parents=True)
+    (kernel / "hostname").write_text("n" * 64 + "\n")
+    (tmp_path / "agent.toml").write_text(f'root = "{tmp_path / "machine"}"\n')
+    with pytest.raises(ConfigError, match=r"agent.toml: host name 'n{64}' must be .*: set `node`"):
+        config_file.load(tmp_path / "agent.toml")
 
 
 def test_a_repaired_machine_comes_back_with_a_key_that_the_thief_does_not_have(tmp_path: Path) -> None:

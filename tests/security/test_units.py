@@ -1,6 +1,7 @@
 """How tight the units are, by systemd's own measure; and that they say why they are no tighter."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +12,8 @@ from agent.contract.actions import ACTIONS
 from agent.contract.actions.spec import Right
 from tests.security.units import AGENT, BRAIN, HANDS, comments, settings
 
+ROOT = BRAIN.parents[2]
+KUBERNETES = ROOT / "deploy/kubernetes/single/brain.yaml"
 # Capabilities that only hands need.
 HANDS_ONLY = {right.value for right in Right} - {Right.ROOT.value}
 # How systemd-analyze names a group of capabilities or system calls → how people say it.
@@ -80,6 +83,24 @@ def test_an_agent_that_observes_has_no_right_of_the_hands() -> None:
 def test_what_only_reads_needs_no_hands() -> None:
     """What a node may do by default works in an agent that observes."""
     assert [name for name in ("agent.look", "evidence.collect", "port.check") if ACTIONS[name].needs] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "limit"),
+    [(BRAIN, r"(?m)^MemoryMax=(\d+)G$"), (KUBERNETES, r"cpu: 500m.*\n *limits: \{memory: (\d+)Gi\}")],
+    ids=["unit", "pod"],
+)
+def test_a_storm_of_the_largest_cell_fits_into_the_memory(file: Path, limit: str) -> None:
+    """The unit's limit, and the pod's, are for the brain and its NATS server together: what both took in the storm that was
+    measured, and half as much again for what the kernel counts besides (buffers of 10,000 connections, files that are written).
+    """
+    figures = re.findall(
+        r"\| the (?:brain|broker) \| [^|]*?, ([\d,]+) MB \|", (ROOT / "docs/benchmarks.md").read_text()
+    )
+    assert len(figures) == 2, figures
+    took_bytes = sum(int(one.replace(",", "")) for one in figures) * 10**6
+    (most_gib,) = re.findall(limit, file.read_text())
+    assert int(most_gib) * 1024**3 >= 1.5 * took_bytes
 
 
 def test_the_users_of_the_units_are_made() -> None:

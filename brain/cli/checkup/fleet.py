@@ -1,7 +1,7 @@
 """What the brain says: does it lead, does it hear its nodes, do the versions fit, and how far may runbooks go?"""
 
-from collections import Counter
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent import __version__
@@ -14,6 +14,9 @@ from brain.core.pack.spec import Mode
 
 APART = 2  # minor versions between brain and agents that work together
 AHEAD_S = 2.0  # a beat may have waited on its way
+_VERSION = re.compile(
+    r"\d{1,6}\.\d{1,6}[0-9A-Za-z.+]{0,30}"
+)  # as agents of any version say it, also between releases
 _OF_NODES = ("agents", "nodes", "clocks of nodes")  # what only a brain that hears them can say
 
 
@@ -112,23 +115,39 @@ def _nodes(found: Installation, answers: BrainAnswers) -> Iterator[HealthLine]:
 def _agents(answers: BrainAnswers) -> Iterator[HealthLine]:
     """Brain and agents may differ by two minor versions (docs/upgrades.md)."""
     name, ours = "agents", answers.status["version"]
-    told = (str(node["version"]) for node in answers.nodes if node["version"])
-    versions = Counter(version.partition(" ")[0] for version in told)  # of "0.1.0 (simulated)" the number
+    told = {
+        str(node["name"]): str(node["version"]).partition(" ")[0] for node in answers.nodes if node["version"]
+    }
+    odd = [node for node, version in told.items() if not _VERSION.fullmatch(version)]
+    if odd:  # what they say instead is not repeated among our own words
+        yield warn(
+            name,
+            f"say no version of an agent: {some(odd)}",
+            "look there what runs (`systemctl status gpuward-agent`)",
+        )
+    versions: dict[str, list[str]] = {}
+    for node, version in told.items():
+        if _VERSION.fullmatch(version):
+            versions.setdefault(version, []).append(node)
     if not versions:
         leader = "" if answers.status["leads"] else ": only the leader hears the nodes"
         yield unchecked(name, f"no node has told its version to this brain{leader}")
         return
-    far = {version: count for version, count in versions.items() if not _fit(version, ours)}
+    far = {version: nodes for version, nodes in versions.items() if not _fit(version, ours)}
     if far:
-        yield fail(name, f"too far from the brain's {ours}: {_counts(far)}", "upgrade them")
+        yield fail(name, f"too far from the brain's {ours}: {_counts(far, ours)}", "upgrade them")
     elif set(versions) != {ours}:
-        yield warn(name, f"the brain is {ours}, the agents: {_counts(versions)}", "finish the upgrade")
+        yield warn(name, f"the brain is {ours}, the agents: {_counts(versions, ours)}", "finish the upgrade")
     else:
-        yield ok(name, f"all {versions.total()} are {ours}, as the brain")
+        yield ok(name, f"all {len(versions[ours])} are {ours}, as the brain")
 
 
-def _counts(versions: dict[str, int]) -> str:
-    return some(f"{count} × {version}" for version, count in sorted(versions.items()))
+def _counts(versions: Mapping[str, Sequence[str]], ours: str) -> str:
+    """How many nodes have each, and which, if it is not ours."""
+    return some(
+        f"{len(nodes)} × {version}" + (f" ({some(nodes)})" if version != ours else "")
+        for version, nodes in sorted(versions.items())
+    )
 
 
 def _fit(one: str, other: str) -> bool:

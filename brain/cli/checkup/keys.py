@@ -1,6 +1,6 @@
 """The keys of a cell, a rotation that is under way, and when certificates end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,8 +15,10 @@ from brain.cli import cell_rotate
 from brain.cli.checkup.installation import Installation
 from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.cli.checkup.secrets import named_files
+from brain.console.access.tokens import Token, Tokens
 
 SOON_S = 30 * 86_400.0
+TOKEN_S = 14 * 86_400.0  # of the 90 days that one lasts
 RESTORED = (
     "they were put back from an old backup: put back the newest signing.key and folder `cell`, and restart the brain; if there "
     "are none, `gpuward cell rotate signing --compromised` while the brain runs, and every node joins again"
@@ -154,6 +156,38 @@ def certificates(found: Installation) -> Iterator[HealthLine]:
         yield ok(name, f"{counted(len(ends), 'file')}; the first to end, {first}, {_day(ends[first])}")
     if not ends:
         yield ok(name, "none: everything is on loopback, or another program has TLS")
+
+
+def tokens(found: Installation) -> Iterator[HealthLine]:
+    """What other machines come by has not ended, and does not soon. A person who logs in makes another when theirs ends."""
+    name, now = "tokens", found.now
+    try:
+        kept = Tokens(found.config.tokens_file).all()
+    except ConfigError as error:
+        yield fail(name, str(error), "from your backup; until then what was read last counts")
+        return
+    lasting = [one for one in kept if not one.login and one.expires_at - one.made_at > SOON_S]
+    newest = {one.user: one.expires_at for one in sorted(lasting, key=lambda one: one.expires_at)}
+    last = [one for one in lasting if one.expires_at == newest[one.user]]
+    ended = [one for one in last if now - SOON_S < one.expires_at <= now]
+    soon = [one for one in last if now < one.expires_at <= now + TOKEN_S]
+    if ended:
+        yield fail(name, f"no longer good: {_named(ended)}", _another(ended[0]))
+    if soon:
+        yield warn(name, f"end soon: {_named(soon)}", _another(soon[0]))
+    if not ended and not soon:
+        yield ok(name, counted(len(kept), "token"))
+
+
+def _named(many: Sequence[Token]) -> str:
+    return some(f"{one.user} ({one.id}, until {_day(one.expires_at)})" for one in many)
+
+
+def _another(one: Token) -> str:
+    return (
+        f"`gpuward token create {one.user}`, and put it where that one is used; for a machine with `--for 365d`. One that "
+        f"nobody uses: `gpuward token revoke {one.id}`"
+    )
 
 
 def _key_of(own: Authority) -> Iterator[HealthLine]:

@@ -17,6 +17,7 @@ from brain.cli.checkup.installation import Installation
 from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.cli.checkup.secrets import secret_files
 from brain.config import BrainConfig
+from brain.core.operators import scopes
 
 LEAST_FREE_BYTES = 256 * 1024**2
 LEAST_FREE_INODES = 0.05  # of all
@@ -35,6 +36,14 @@ def configuration(found: Installation) -> Iterator[HealthLine]:
     except ConfigError as error:
         yield fail(name, str(error), "correct the topology file")
         return
+    known = found.brain and [str(node["name"]) for node in found.brain.nodes]
+    for window in found.config.settings.maintenance:
+        if known and window.until > found.now and (wrong := scopes.mistake(window.scope, known, places)):
+            yield warn(
+                name,
+                f"the maintenance window ({window.why}) holds for nothing: {wrong}",
+                "correct its scope in brain.toml",
+            )
     of_places = f", {counted(len(places), 'place')} of nodes" if places else ""
     yield ok(name, f"{found.file or 'no file, so defaults'}: cell {found.config.cell}{of_places}")
 

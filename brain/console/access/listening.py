@@ -16,11 +16,16 @@ from brain.console.access.connections import HANDSHAKE_S, HANDSHAKES, Connection
 PER_S, AT_ONCE = 100.0, 50.0
 _QUEUED = 128  # in the kernel
 _NO_DESCRIPTOR_S = 0.5
+_EVERYWHERE = "::"
 
 
 async def sockets(host: str, port: int) -> list[socket.socket]:
-    """The sockets of a name or address, which listen. OSError: they cannot."""
-    server = await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port, start_serving=False)
+    """The sockets of a name or address, which listen; of `::` those of IPv4, too, as of NATS. OSError: they cannot."""
+    # One for each: on a socket for both, IPv4 addresses would be called ::ffff:192.0.2.7, which no trusted_proxies has.
+    hosts = ("0.0.0.0", _EVERYWHERE) if host == _EVERYWHERE else (host,)
+    server = await asyncio.get_running_loop().create_server(
+        asyncio.Protocol, hosts, port, start_serving=False
+    )
     found = [one.dup() for one in server.sockets]
     server.close()
     for one in found:

@@ -19,11 +19,8 @@ def mistake(scope: str, nodes: Collection[str], places: Mapping[str, Place]) -> 
         return ""
     kind, name = type_of(scope), scope.partition("/")[2]
     known = sorted({*nodes, *places})
-    if not name or kind not in SCOPES:
-        if scope in known:
-            return f"no scope {scope!r}: did you mean node/{scope}?"
-        forms = "node/NODE, gpu/NODE/PCI-ADDRESS, leaf/NAME"
-        return f"no scope {scope!r}: want {ALL} or TYPE/NAME, such as {forms} (types: {', '.join(SCOPES)})"
+    if wrong := form(scope):
+        return f"no scope {scope!r}: did you mean node/{scope}?" if scope in known else wrong
     if kind in WIDE:
         known = sorted({name for place in (*places.values(), Place()) for name in place.names(kind)})
         return "" if name in known else f"no {kind} {name!r}{have(name, known)}"
@@ -37,6 +34,15 @@ def mistake(scope: str, nodes: Collection[str], places: Mapping[str, Place]) -> 
     if kind != "node" and not name.partition("/")[2]:
         return f"no scope {scope!r}: a {kind} is named {kind}/{node}/NAME"
     return ""
+
+
+def form(scope: str) -> str:
+    """The same of a scope alone: could it exist?"""
+    kind, name = type_of(scope), scope.partition("/")[2]
+    if scope in (ALL, CELL) or (name and kind in SCOPES):
+        return ""
+    forms = "node/NODE, gpu/NODE/PCI-ADDRESS, leaf/NAME"
+    return f"no scope {scope!r}: want {ALL} or TYPE/NAME, such as {forms} (types: {', '.join(SCOPES)})"
 
 
 def have(name: str, known: list[str]) -> str:

@@ -164,6 +164,67 @@ def test_what_is_not_one_cell_stays_two(brains: tuple[Brain, Brain], tmp_path: P
     assert before == {path: path.read_bytes() for path in other.data.rglob("*") if path.is_file()}
 
 
+def test_a_machine_with_an_authority_of_its_own_is_another_cell(brains: tuple[Brain, Brain]) -> None:
+    """Somebody says `init` on the second machine as on the first, and then `take`: its console would show a certificate that no
+    node of the cell trusts, beside the key that they obey. Nothing is taken, and it says what to move away; then it works.
+    """
+    first, second = brains
+    shared = first.says("share", "-")
+    second.says("init", "--name", "second.example")
+    before = {path: path.read_bytes() for path in second.data.rglob("*") if path.is_file()}
+    told = error(lambda: second.says("take", "-", given=shared))
+    assert f"{second.config.cell_dir / 'ca.pem'} is another authority" in told
+    assert before == {path: path.read_bytes() for path in second.data.rglob("*") if path.is_file()}
+    second.config.cell_dir.rename(second.folder / "away")
+    assert "ca.pem" in second.says("take", "-", given=shared)
+    assert Authority(second.config.cell_dir).fingerprint() == Authority(first.config.cell_dir).fingerprint()
+
+
+def test_what_was_lost_of_a_pair_is_not_mixed_with_another(brains: tuple[Brain, Brain]) -> None:
+    """The second brain has a certificate of its own, and loses its key: the other brain's key does not fit it, so neither is
+    taken; what the authority signs with comes back.
+    """
+    first, second = brains
+    shared = first.says("share", "-")
+    second.says("take", "-", given=shared)
+    second.says("rotate", "server", "--name", "second.example", "--only")
+    own = Authority(second.config.cell_dir)
+    shown = own.certificate_file.read_bytes()
+    own.key_file.unlink()
+    second.config.cell_dir.joinpath("ca.key").unlink()
+    told = second.says("take", "-", given=shared)
+    assert "taken: ca.key" in told
+    assert f"{own.key_file} is not there, and that of the file is of another certificate" in told
+    assert "gpuward cell rotate server" in told
+    assert own.certificate_file.read_bytes() == shown
+    assert not own.key_file.exists()
+
+
+def test_what_was_taken_can_be_compared(brains: tuple[Brain, Brain], tmp_path: Path) -> None:
+    """Whoever has not typed --check is shown it: a signing key with another bit is a key, which no node obeys."""
+    first, second = brains
+    _, _, said = first.says("share", str(tmp_path / "cell.json")).partition("--check ")
+    check = said.partition("`")[0]
+    told = second.says("take", str(tmp_path / "cell.json"))
+    assert f"must be what `gpuward cell share` has printed: --check {check}" in told
+    assert "--check" not in second.says("take", str(tmp_path / "cell.json"), "--check", check)
+
+
+@pytest.mark.parametrize("damage", [b"", b"-----BEGIN CERTIFICATE-----\nMIIB\n", None])
+def test_a_certificate_that_is_lost_is_made_anew(brains: tuple[Brain, Brain], damage: bytes | None) -> None:
+    """The doctor sends people to `rotate server`: the names that it had are lost with it, so it asks for them."""
+    first, _ = brains
+    own = Authority(first.config.cell_dir)
+    if damage is None:
+        own.certificate_file.unlink()
+    else:
+        own.certificate_file.write_bytes(damage)
+    told = error(lambda: first.says("rotate", "server"))
+    assert "`gpuward cell rotate server --only --name NAME`" in told
+    assert "for brain.example" in first.says("rotate", "server", "--only", "--name", "brain.example")
+    own.check_key()
+
+
 def test_what_cannot_be_shared_now(brains: tuple[Brain, Brain]) -> None:
     """There is no cell; keys are being rotated; nodes obey a key that is gone."""
     first, second = brains

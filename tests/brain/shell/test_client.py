@@ -6,6 +6,7 @@ import re
 import socketserver
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,6 +86,27 @@ def test_the_wrong_scheme(tmp_path: Path) -> None:
         assert "set --url or GPUWARD_URL to https://" in said(f"http://127.0.0.1:{port}")
     with answering() as port:
         assert "speaks no TLS: set --url or GPUWARD_URL to http://" in said(f"https://127.0.0.1:{port}")
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site whose way out is a proxy: the brain of this machine is asked itself. Where another machine's brain is asked by way
+    of it, and the proxy refuses, that is said, and how to go past it.
+    """
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    made = authority(tmp_path / "one")
+    made.issue(["localhost"], time.time())
+    with answering() as proxy, answering(made) as port:
+        monkeypatch.setenv("https_proxy", f"http://ann:secret@127.0.0.1:{proxy}")
+        for host in ("127.0.0.1", "localhost"):
+            assert said(f"https://{host}:{port}", made.ca_file) == "the brain answered 404 File not found"
+        text = said("https://brain.example:8470")
+    assert f"by way of the proxy http://127.0.0.1:{proxy}" in text
+    assert "NO_PROXY=brain.example" in text
+    assert "start one" not in text
+    assert "secret" not in text
 
 
 def test_nobody() -> None:

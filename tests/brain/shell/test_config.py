@@ -282,3 +282,45 @@ def test_a_name_gets_one(name: str, tmp_path: Path) -> None:
     """Of hosts, and of addresses."""
     Authority(tmp_path).make("c", [name], 1e9)
     assert Authority(tmp_path).exists()
+
+
+def test_the_windows_of_the_page_are_read(tmp_path: Path) -> None:
+    """docs/operations.md and the example write dates and times, as people do; the engine has seconds, also on the log."""
+    page = (Path(__file__).parents[3] / "docs/operations.md").read_text()
+    shown = page.partition("    [[settings.maintenance]]\n")[2].partition("\n\n")[0]
+    (tmp_path / "brain.toml").write_text(f"[[settings.maintenance]]\n{shown}\n")
+    (window,) = load(tmp_path / "brain.toml").site_settings().maintenance
+    assert (window.scope, window.since, window.until) == ("rack/r3", 1796108400.0, 1796122800.0)
+    example = (Path(__file__).parents[3] / "deploy/brain.toml").read_text()
+    lines = [line.removeprefix("# ") for line in example.splitlines()]
+    first = lines.index("[[settings.maintenance]]")
+    (tmp_path / "brain.toml").write_text("\n".join(lines[first : lines.index("", first)]))
+    assert load(tmp_path / "brain.toml").site_settings().maintenance
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (
+            "since = 2026-12-01T08:00:00",
+            "3: settings.maintenance.0.since: want a date and time with its distance from UTC",
+        ),
+        ("since = 2026-12-01", "3: settings.maintenance.0.since: want a date and time"),
+        (
+            'since = "2026-12-01T08:00:00Z"',
+            "3: settings.maintenance.0.since: want a date and time .* without quotes",
+        ),
+        ("since = 2026-12-01T13:00:00Z", "4: settings.maintenance.0.until: it is not after `since`"),
+        (
+            'since = 2026-12-01T08:00:00Z\nscope = "gpu-1"',
+            "3: settings.maintenance.0.scope: no scope 'gpu-1': want all or",
+        ),
+    ],
+)
+def test_a_window_that_would_hold_for_nothing_is_refused(tmp_path: Path, lines: str, says: str) -> None:
+    """With its line: people would rely on it while they pull cables."""
+    scope = "" if "scope" in lines else 'scope = "all"\n'
+    text = f'[[settings.maintenance]]\n{scope}{lines}\nuntil = 2026-12-01T12:00:00Z\nwhy = "cables"\n'
+    (tmp_path / "brain.toml").write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        load(tmp_path / "brain.toml")

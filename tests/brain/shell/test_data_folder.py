@@ -1,8 +1,10 @@
 """The lock of a brain's data folder, and what it says of the run before."""
 
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,14 @@ def test_a_lock_that_holds_something_else_is_one_as_well(tmp_path: Path, content
     (tmp_path / "lock").write_bytes(content)
     with exclusive(tmp_path, "b:2") as before:
         assert before == ""
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_a_lock_that_is_no_file_is_named(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """Another data_dir, for which it asked, would be a brain without its keys."""
+    make(tmp_path / "lock")
+    with pytest.raises(ConfigError, match="/lock: it is no file: remove it"), exclusive(tmp_path):
+        pass
 
 
 def test_a_backup_that_is_put_back_over_a_running_brain_lets_no_other_in(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from brain.cli.checkup import counterparts, fleet, machine
 from brain.cli.checkup import keys as key_checks
 from brain.cli.checkup.lines import Health
 from brain.cli.main import group
-from tests.brain.shell.doctor_kit import NOBODY, answers, lines, site
+from tests.brain.shell.doctor_kit import NOBODY, NOW, answers, lines, node, site
 
 
 def run(*args: str) -> Result:
@@ -91,6 +91,20 @@ def test_every_check_stands_in_the_list() -> None:
             and not name.startswith("_")
         }
         assert own <= listed, module.__name__
+
+
+def test_a_maintenance_window_that_holds_for_nothing(tmp_path: Path) -> None:
+    """A node that is misspelt, or a rack that the topology does not have; one that is over is nobody's work."""
+
+    def window(scope: str, ends_s: float = 60.0) -> dict[str, object]:
+        return {"scope": scope, "since": NOW - 60, "until": NOW + ends_s, "why": scope}
+
+    windows = [window("node/n2"), window("node/n9"), window("rack/r3"), window("all"), window("node/old", -1)]
+    found = site(tmp_path, brain=answers(node("n1"), node("n2")), settings={"maintenance": windows})
+    said = lines(machine.configuration(found), Health.WARN)
+    assert [text.partition(")")[0] for text in said] == [
+        f"the maintenance window ({scope}" for scope in ("node/n9", "rack/r3")
+    ]
 
 
 # --- files ---

@@ -1,6 +1,7 @@
 """What `gpuward doctor` says of keys and certificates, of what a brain answers, and of whom the brain talks to."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from brain.cli.checkup import counterparts, fleet, machine
 from brain.cli.checkup import keys as key_checks
 from brain.cli.checkup.lines import Health
 from brain.cli.client import Client
+from brain.console.access.tokens import Tokens
+from brain.console_config import Role
 from tests.brain.shell.doctor_kit import DAY_S, NOBODY, NOW, PUBLIC, answers, gathered, lines, node, site
 from tests.mail_server import mail_server
 
@@ -146,6 +149,38 @@ def test_when_certificates_end(tmp_path: Path, days: int, health: Health, says: 
 # --- what the brain says ---
 
 
+def test_tokens_of_machines_that_end(tmp_path: Path) -> None:
+    """Prometheus, Alertmanager and `fleet` come by tokens that end after 90 days: who renews them hears of it before, and for a
+    while afterwards. What was made for hours only, what a login made, and what has a successor, is nobody's work.
+    """
+    found = site(tmp_path)
+    made = Tokens(found.config.tokens_file)
+
+    def token(user: str, *, ends_days: float, lasts_days: float = 90.0, login: bool = False) -> str:
+        began = NOW + (ends_days - lasts_days) * DAY_S
+        return made.make(user, Role.VIEWER, now=began, lasts_s=lasts_days * DAY_S, by="ann", login=login)[
+            0
+        ].id
+
+    token("grafana", ends_days=80)
+    assert not lines(key_checks.tokens(found), Health.WARN)
+    assert "1 token" in lines(key_checks.tokens(found), Health.OK)[0]
+    soon = token("prometheus", ends_days=10)
+    token("ann", ends_days=0.2, lasts_days=1)
+    token("bob", ends_days=5, login=True)
+    token("old", ends_days=5)
+    token("old", ends_days=85)
+    (text,) = lines(key_checks.tokens(found), Health.WARN)
+    assert text.startswith(f"end soon: prometheus ({soon}, until 2026-")
+    assert "`gpuward token create prometheus`" in text
+    later = replace(found, now=NOW + 11 * DAY_S)
+    (text,) = lines(key_checks.tokens(later), Health.FAIL)
+    assert text.startswith(f"no longer good: prometheus ({soon}, until 2026-")
+    assert not lines(key_checks.tokens(replace(found, now=NOW + 60 * DAY_S)), Health.FAIL), "nobody missed it"
+    found.config.tokens_file.write_text("[")
+    assert "restore it" in lines(key_checks.tokens(found), Health.FAIL)[0]
+
+
 def test_a_brain_that_is_well(tmp_path: Path) -> None:
     """Only lines that say so, one for each thing that only a brain knows."""
     said = list(fleet.brain(site(tmp_path, brain=answers(node("n1"), node("n2")))))
@@ -174,7 +209,9 @@ def test_nodes_versions_and_clocks(tmp_path: Path) -> None:
     assert never.startswith("joined and never heard: n9")
     assert late.startswith("have dropped events: n3")
     (text,) = lines(iter(said), Health.WARN, "agents")
-    assert text.startswith(f"the brain is {__version__}, the agents: 1 × 0.0.9, 4 × {__version__}")
+    assert text.startswith(
+        f"the brain is {__version__}, the agents: 1 × 0.0.9 (n4), 4 × {__version__} → finish"
+    )
     (text,) = lines(iter(said), Health.WARN, "clocks of nodes")
     assert text == "off: n4 -61.0 s → start chronyd there"
 
@@ -190,7 +227,25 @@ def test_an_agent_that_is_three_versions_behind(tmp_path: Path) -> None:
     """Brain and agents may differ by two."""
     found = site(tmp_path, brain=answers(node("n1", version="0.1.3"), version="0.4.0"))
     (text,) = lines(fleet.brain(found), Health.FAIL, "agents")
-    assert text == "too far from the brain's 0.4.0: 1 × 0.1.3 → upgrade them"
+    assert text == "too far from the brain's 0.4.0: 1 × 0.1.3 (n1) → upgrade them"
+
+
+def test_a_large_fleet_names_some_of_the_nodes_that_are_left(tmp_path: Path) -> None:
+    """Whoever is to finish an upgrade of thousands must know where; names of all of them would hide the rest."""
+    old = (node(f"n{number}", version="0.1.3") for number in range(5000))
+    found = site(tmp_path, brain=answers(*old, node("n9999")))
+    (text,) = lines(fleet.brain(found), Health.WARN, "agents")
+    assert "5000 × 0.1.3 (n0, n1, n2, n3, n4, n5, n6, n7 and 4992 more), 1 × " in text
+
+
+@pytest.mark.parametrize("says", ["0.2.1;curl${IFS}x|sh", "→upgrade", "9" * 70, "ok", "1.2`id`"])
+def test_a_node_that_says_nonsense_is_no_version_of_the_fleet(tmp_path: Path, says: str) -> None:
+    """One node's word neither stands among our own words nor fails the whole installation; it is named."""
+    said = list(fleet.brain(site(tmp_path, brain=answers(node("n1"), node("n2", version=says)))))
+    assert not lines(iter(said), Health.FAIL)
+    (text,) = lines(iter(said), Health.WARN, "agents")
+    assert text.startswith("say no version of an agent: n2 → ")
+    assert not any(says in f"{one.text}{one.action}" for one in said if says != "ok")
 
 
 def test_when_most_clocks_differ_it_is_the_brains(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What the embedded server may promise to its streams, and where it may listen."""
 
+import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,6 +50,19 @@ def test_a_store_of_an_earlier_version_keeps_its_streams(
     (tmp_path / "js/jetstream/B/streams/LOG").mkdir(parents=True)
     free(monkeypatch, 4)
     assert store_limit(tmp_path / "nats.conf", tmp_path / "js", 9000 * MIB) == 9064 * MIB
+
+
+def test_a_pipe_in_the_place_of_the_last_configuration_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is any other thing there that is no file: a brain that reads it would never start, and say nothing."""
+    free(monkeypatch, 400)
+    config = tmp_path / "nats.conf"
+    os.mkfifo(config)
+    assert store_limit(config, tmp_path / "js", 9000 * MIB) == 300 * MIB
+    config.unlink()
+    config.mkdir()
+    assert store_limit(config, tmp_path / "js", 9000 * MIB) == 300 * MIB
 
 
 @pytest.mark.parametrize("host", ["192.0.2.7", "no-such-host.invalid"])

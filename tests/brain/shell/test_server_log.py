@@ -1,10 +1,13 @@
 """What the embedded server's log says about nodes, and how large it may become."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from brain.adapters import server_log
+from brain.adapters.nats_server import NatsServer
 from brain.adapters.server_log import ServerLog
 
 START = "[7] 2026/01/01 00:00:00.000000 [ERR] 127.0.0.1:34542 - cid:355 - "
@@ -64,3 +67,21 @@ def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         server.write(f"{REFUSED[0]}\n")
     log.look()
     assert log.take_refused() == {"n1": 101}
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(os.devnull)])
+def test_what_is_no_file_is_moved_away(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """A pipe would be waited for, for ever; what the server says into a device nobody could read again."""
+    make(tmp_path / "nats.log")
+    log = ServerLog(tmp_path / "nats.log")
+    with log.opened() as sink:
+        sink.write(b"[ERR] no space left on device\n")
+    log.look()
+    assert log.out_of_space
+    assert os.path.lexists(tmp_path / "nats.log.damaged")
+
+
+def test_a_pipe_in_the_place_of_the_pid_keeps_no_server_from_starting(tmp_path: Path) -> None:
+    """It is left by a brain that was killed; what cannot be read names nobody."""
+    os.mkfifo(tmp_path / "nats.pid")
+    NatsServer(tmp_path, cell="c")._end_orphan()

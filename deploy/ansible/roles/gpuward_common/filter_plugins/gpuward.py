@@ -25,9 +25,10 @@ def reach(names, config, data_dir):
     """
     if not names:
         return {}
-    listens = {} if config.get("nats", {}).get("url") else {"nats": {"embedded": {"host": "0.0.0.0"}}}
+    everywhere = "::" if any(":" in name for name in names) else "0.0.0.0"
+    listens = {} if config.get("nats", {}).get("url") else {"nats": {"embedded": {"host": everywhere}}}
     console = {
-        "host": "0.0.0.0",
+        "host": everywhere,
         "hosts": [name for name in names if not _is_address(name)],
         "tls_cert_file": f"{data_dir}/cell/server.pem",
         "tls_key_file": f"{data_dir}/cell/server.key",
