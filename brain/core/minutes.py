@@ -155,7 +155,7 @@ class JobPeers:
     def judge(self, state: State, node: str) -> Judgement:
         """Which nodes are slow, and whether `node`, which has told its minute, is beyond a limit for another reason."""
         usual_w, _ = self._powers.middle()
-        clock, busy = self._clock(), self._used()
+        clock, busy = self.clock(), self._used()
         slow: dict[str, Slow] = {}
         unjudged: dict[str, str] = {}
         others = len(self.nodes) - 1
@@ -177,7 +177,8 @@ class JobPeers:
             slow=slow, unjudged={name: why for name, why in unjudged.items() if name not in slow}
         )
 
-    def _clock(self) -> Beside | None:
+    def clock(self) -> Beside | None:
+        """The SM clock over all GPUs; None: nobody tells it."""
         median, spread = self._clocks.middle()
         if not median:
             return None

@@ -8,7 +8,7 @@ from brain.core.engine import Engine
 from brain.core.inputs import NodeState
 from brain.core.pack.actions import ACTIONS
 from brain.core.state import IncidentState
-from brain.core.why import sureness
+from brain.core.why import sureness, why_not
 from tests.brain.straggler_kit import (
     ADDRESSES,
     COMPILED,
@@ -127,6 +127,25 @@ class TestOverTime:
         )
         assert len(story.notes("straggler.unread")) == 1
         assert story.incidents() == []
+
+    def test_who_asks_why_not_is_told_what_it_was_compared_with(self) -> None:
+        """The lowest clock, the peers' median and the limit; why nothing is judged; that a node tells nothing."""
+        story = Story(PACK)
+        even(story, 10, 100, NODES[:12])
+        tells(story, 20, "n040", with_slow(2), job="2")
+        tells(story, 20, "n041", [USUAL] * 8, job="2")
+        story.event(30, "agent.started", node="n050")
+        story.run(100)
+        ctx = story.engine.look()
+        asked = {
+            node: why_not.of(ctx, "straggler-gpu", f"gpu/{node}/{ADDRESSES[2]}").conditions[0].text
+            for node in ("n003", "n040", "n050")
+        }
+        assert asked["n003"].endswith(
+            "job 4711 beside 11 other nodes: lowest SM clock 1980 MHz, median 1980 MHz, limit 1881 MHz"
+        )
+        assert "not judged: 1 other node of the job with such GPUs" in asked["n040"]
+        assert asked["n050"].endswith("n050 tells no figures of jobs (compare_gpus in the file of its agent)")
 
 
 class TestLateAndTwice:

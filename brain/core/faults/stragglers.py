@@ -18,7 +18,7 @@ from agent.contract.gpu_minutes import decode
 from agent.contract.messages import Event, Scalar, Severity, clip
 from brain.core.context import Context
 from brain.core.faults import symptoms
-from brain.core.minutes import NOT_JUDGED, JobMinutes, JobPeers, Slow
+from brain.core.minutes import NOT_JUDGED, JobMinutes, JobPeers, Slow, gpus_of
 from brain.core.pack.vocabulary import GPU_STRAGGLER, NODE_STRAGGLER
 from brain.core.state import JobMinute, SymptomState
 
@@ -75,6 +75,22 @@ def forget_node(ctx: Context, node: str) -> None:
     if any(minute.node == node for minute in ctx.state.minutes.values()):
         ctx.state.minutes = {key: one for key, one in ctx.state.minutes.items() if one.node != node}
         ctx.index.minutes = None  # built again from those that are left
+
+
+def standing(ctx: Context, node: str) -> str:
+    """How the node's GPUs are beside their peers now, as a clause for whoever asks. Changes nothing."""
+    known = ctx.index.minutes or JobMinutes(ctx.state)
+    said = []
+    for key in known.of_node.get(node, ()):
+        minute = ctx.state.minutes[key]
+        peers = known.jobs[minute.job, minute.model]
+        clocks = [one.sm_mhz for one in gpus_of(minute) if one.sm_mhz]
+        text, beside = f"job {minute.job} beside {counted(len(peers.nodes) - 1, 'other node')}", peers.clock()
+        if clocks and beside is not None:
+            text += f": lowest SM clock {min(clocks)} MHz, median {beside.median:.0f} MHz, limit {beside.limit:.0f} MHz"
+        why = peers.judge(ctx.state, node).unjudged.get(node, "")
+        said.append(f"{text}, not judged: {why}" if why else text)
+    return "; ".join(said) or f"{node} tells no figures of jobs (compare_gpus in the file of its agent)"
 
 
 def _forget_old(ctx: Context, known: JobMinutes, event: Event) -> Iterator[SymptomState]:
@@ -148,7 +164,7 @@ def _told(ctx: Context, minute: JobMinute, part: str, slow: Slow, others: int) -
             f"limit {beside.limit:.0f} MHz)"
         )
     else:
-        seen = f"used {slow.value:.0f} %, and {beside.median:.0f} % {peers} (limit {beside.limit:.0f} %): it waits for its own node"
+        seen = f"used {slow.value:.0f} %, and {beside.median:.0f} % {peers} (limit {beside.limit:.0f} %): it waits for its node"
     began = (
         "it has been so since the job came to the node, so its rank may have other work by design"
         if from_start

@@ -25,6 +25,8 @@ FLEET_JOB = "fleet.job"
 FLEET_SPREE = "fleet.spree"
 GPU_STRAGGLER = "gpu.straggler"
 NODE_STRAGGLER = "node.straggler"
+# What the brain finds in figures that nodes tell until they move.
+COMPARED = (GPU_STRAGGLER, NODE_STRAGGLER)
 
 _EVENT = (
     Field(name="event", type="text", summary="UFM's number of the event's type"),

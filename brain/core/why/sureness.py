@@ -16,7 +16,7 @@ from brain.core.context import Context
 from brain.core.faults import places
 from brain.core.pack.lint_symptoms import KINDS
 from brain.core.pack.spec import Text
-from brain.core.pack.vocabulary import GPU_STRAGGLER, NODE_STRAGGLER, NODE_UNREACHABLE
+from brain.core.pack.vocabulary import COMPARED, NODE_UNREACHABLE
 from brain.core.state import Evidence, Incident
 from brain.core.why.words import span_text
 from brain.core.why.xid_candidates import CANDIDATES, XidOrigin
@@ -25,8 +25,6 @@ REPEATED = 3  # facts that say the same
 OLD_S = 600.0  # a single fact that is older, of something that does not last, is weak
 BOOT_JITTER_S = 1.0
 JOB_LOG = "job log"  # the source of what a job says of itself
-# What the brain finds in figures that nodes tell until they move.
-COMPARED = (GPU_STRAGGLER, NODE_STRAGGLER)
 FROM_START = "slow_from_start"  # what the symptoms of rules/stragglers.yaml carry
 
 
