@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.collectors.gpu_minute import GpuMinuteCollector, GpuMinuteOptions
 from agent.collectors.samples import Gpu, GpuHealth, GpuProcess, Sample
@@ -152,6 +154,20 @@ def test_what_does_not_fit_is_refused(wrong: dict[str, Scalar]) -> None:
     """Lists of other lengths, what is no number, what is no address, a GPU twice."""
     with pytest.raises(ContractError):
         decode({**encode(MINUTES), **wrong})
+
+
+_TEXT = st.one_of(st.text(), st.from_regex(r"([0-9]{1,8} ){0,20}"), st.integers(), st.booleans())
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(("gpus", "sm_mhz", "power_w", "busy"), _TEXT)))
+def test_whatever_a_node_writes_is_read_or_refused(data: dict[str, Scalar]) -> None:
+    """Nothing else comes of it, and what is read is bounded."""
+    try:
+        found = decode(data)
+    except ContractError:
+        return
+    assert len(found) <= 16
+    assert all(0 <= one.sm_mhz <= 100_000 and 0 <= one.busy <= 100 for one in found)
 
 
 async def test_the_clock_is_asked_of_the_library_only_where_it_is_wanted(fake: FakeNvml, bus: Path) -> None:
