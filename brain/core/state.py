@@ -628,6 +628,16 @@ class JobMinute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobSteps:
+    """How long the steps of a job take, in the unit of its trainer."""
+
+    # when it was told last
+    at: float
+    least: float
+    newest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CardFault:
     """A fault that a card had."""
 
@@ -799,6 +809,8 @@ class State:
     peers: dict[str, str] = field(default_factory=dict)
     # "<node> <job> <model>" -> its newest minute, the one that was told last standing last; bounded
     minutes: dict[str, JobMinute] = field(default_factory=dict)
+    # job -> its steps, the one that was told last standing last; bounded
+    steps: dict[str, JobSteps] = field(default_factory=dict)
     # node -> since when it has had its versions
     traits: dict[str, Traits] = field(default_factory=dict)
     # "<symptom>" or "<symptom>/<xid>" -> node -> when it last began there, the newest last; for 28 days; bounded

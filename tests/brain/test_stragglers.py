@@ -66,6 +66,23 @@ class TestOverTime:
         assert sure["n009"].level is sureness.Level.SURE
         assert "by design" in found["n007"].evidence[0].text
 
+    def test_its_words_say_what_it_does_to_its_job(self) -> None:
+        """Where the job's log tells its steps: how much longer they take than at their best, or that they do not."""
+        for now, words in (
+            (7150.0, "its job's steps take 38 % longer than at their best"),
+            (5300.0, "as long as before"),
+        ):
+            story = Story(PACK)
+            even(story, 10, 2000, [node for node in NODES if node != "n007"])
+            tells(story, 10, "n007", [USUAL] * 8)
+            for at, step in ((100, 5200.0), (780, now), (790, "fast"), (800, -1.0)):
+                story.event(at, "job.steps", "job/4711", "n000", step=step, job="4711", file="x")
+            tells(story, 700, "n007", with_slow(2))
+            story.run(1100)
+            (one,) = story.incidents("straggler")
+            assert words in one.evidence[-1].text
+            assert one.evidence[-1].text != one.evidence[0].text
+
     def test_it_is_over_when_it_is_as_its_peers_or_its_job_is_gone(self) -> None:
         for last in (minute([USUAL] * 8), minute([], active=False)):
             story = Story(PACK)

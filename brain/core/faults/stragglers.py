@@ -17,7 +17,7 @@ from agent.contract.errors import ContractError
 from agent.contract.gpu_minutes import decode
 from agent.contract.messages import Event, Scalar, Severity, clip
 from brain.core.context import Context
-from brain.core.faults import symptoms
+from brain.core.faults import job_steps, symptoms
 from brain.core.minutes import NOT_JUDGED, JobMinutes, JobPeers, Slow, gpus_of
 from brain.core.pack.vocabulary import GPU_STRAGGLER, NODE_STRAGGLER
 from brain.core.state import JobMinute, SymptomState
@@ -32,6 +32,8 @@ ALIKE_S = 300.0
 
 def feed(ctx: Context, event: Event) -> list[SymptomState]:
     """Takes what a node tells of its GPUs. Returns the symptoms of stragglers that began, ended or go on."""
+    if job := job_steps.feed(ctx, event):
+        return list(_told_again(ctx, job))
     if event.kind != KIND:
         return []
     if ctx.index.minutes is None:  # from the state as it was before this event
@@ -91,6 +93,18 @@ def standing(ctx: Context, node: str) -> str:
         why = peers.judge(ctx.state, node).unjudged.get(node, "")
         said.append(f"{text}, not judged: {why}" if why else text)
     return "; ".join(said) or f"{node} tells no figures of jobs (compare_gpus in the file of its agent)"
+
+
+def _told_again(ctx: Context, job: str) -> Iterator[SymptomState]:
+    """News of a job's steps: it stands in the newest fact of its stragglers."""
+    known = ctx.index.minutes or JobMinutes(ctx.state)
+    for (name, _), peers in known.jobs.items():
+        if name == job and peers.suspects:
+            found = peers.judge(ctx.state, "").slow
+            for node, key in peers.suspects.items():
+                for part in _parts(found[node]):
+                    minute = ctx.state.minutes[key]
+                    yield from symptoms.feed(ctx, _told(ctx, minute, part, found[node], len(peers.nodes) - 1))
 
 
 def _forget_old(ctx: Context, known: JobMinutes, event: Event) -> Iterator[SymptomState]:
@@ -172,7 +186,8 @@ def _told(ctx: Context, minute: JobMinute, part: str, slow: Slow, others: int) -
     )
     lasted = f", for {span(ctx.now - minute.slow_since)}" if ctx.now - minute.slow_since >= 60 else ""
     power = f"{slow.power_w:.0f} W beside {slow.usual_power_w:.0f} W"
-    text = f"{counted(len(slow.gpus), 'GPU')} of {slow.of}{lasted}: {seen}; {power}; {began}"
+    steps = job_steps.said_of(ctx, minute.job)
+    text = f"{counted(len(slow.gpus), 'GPU')} of {slow.of}{lasted}: {seen}; {power}{steps}; {began}"
     data: dict[str, Scalar] = {
         "active": True, "job": clip(minute.job, 120), "what": slow.what, "value": slow.value, "median": beside.median,
         "limit": round(beside.limit, 1), "peers": others, "from_start": from_start,
