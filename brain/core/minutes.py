@@ -27,6 +27,10 @@ POWER_SHARE = 0.1
 # One node in so many may be a straggler. More of them are a part of the job that has other work, or share a cause.
 ONE_IN = 32
 NOT_JUDGED = "?"  # JobMinute.slow of a node that is beyond a limit and no straggler
+_WORKS = {
+    "clock": "it draws more power than its peers do, so it has more to do than they",
+    "waits": "its power is that of its peers or not known, so it may do other work",
+}
 _CLOCK_STEP, _POWER_STEP, _BUSY_STEP = 5, 5, 1  # MHz, W, %
 
 
@@ -172,7 +176,7 @@ class JobPeers:
                 if one is not None:
                     slow.setdefault(name, one)
                 elif name == node:
-                    unjudged[name] = "it draws more power than its peers do, so it has more to do than they"
+                    unjudged[name] = _WORKS[what]
         return Judgement(
             slow=slow, unjudged={name: why for name, why in unjudged.items() if name not in slow}
         )
@@ -235,7 +239,7 @@ class JobMinutes:
         here[key] = None
         return peers
 
-    def take(self, key: str, minute: JobMinute) -> JobPeers:
+    def take(self, key: str, minute: JobMinute) -> None:
         """It holds no more."""
         peers = self.jobs[minute.job, minute.model]
         peers.take(minute)
@@ -245,7 +249,6 @@ class JobMinutes:
         del here[key]
         if not here:
             del self.of_node[minute.node]
-        return peers
 
 
 def gpus_of(minute: JobMinute) -> Sequence[GpuMinute]:

@@ -108,19 +108,30 @@ def _told_again(ctx: Context, job: str) -> Iterator[SymptomState]:
 
 
 def _forget_old(ctx: Context, known: JobMinutes, event: Event) -> Iterator[SymptomState]:
+    """Takes out what has not been told again, and judges each job that lost something once."""
+    left: dict[JobPeers, None] = {}
     while ctx.state.minutes:
         key = next(iter(ctx.state.minutes))
         if ctx.state.minutes[key].arrived > ctx.now - HOLDS_S:
-            return
-        yield from _remove(ctx, known, key, event, "nothing has been told of it for a while")
+            break
+        left[known.jobs[ctx.state.minutes[key].job, ctx.state.minutes[key].model]] = None
+        yield from _take_out(ctx, known, key, "nothing has been told of it for a while")
+    for peers in left:
+        yield from _judge(ctx, peers, event)
 
 
 def _remove(ctx: Context, known: JobMinutes, key: str, event: Event, why: str) -> Iterator[SymptomState]:
+    minute = ctx.state.minutes[key]
+    peers = known.jobs[minute.job, minute.model]
+    yield from _take_out(ctx, known, key, why)
+    yield from _judge(ctx, peers, event)
+
+
+def _take_out(ctx: Context, known: JobMinutes, key: str, why: str) -> Iterator[SymptomState]:
     minute = ctx.state.minutes.pop(key)
-    peers = known.take(key, minute)
+    known.take(key, minute)
     if minute.slow not in ("", NOT_JUDGED):
         yield from _tell_over(ctx, minute, minute.slow.split(), why)
-    yield from _judge(ctx, peers, event)
 
 
 def _judge(ctx: Context, peers: JobPeers, event: Event) -> Iterator[SymptomState]:
