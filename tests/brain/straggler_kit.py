@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agent.contract.gpu_minutes import GpuMinute, encode
-from agent.contract.messages import Event, Scalar, Severity
+from agent.contract.messages import Event, Severity
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack.actions import ACTIONS
@@ -32,7 +33,7 @@ def engine() -> Engine:
 
 def minute(
     gpus: Sequence[Figures], *, job: str = "4711", model: str = H100, active: bool = True
-) -> dict[str, Scalar]:
+) -> dict[str, Any]:
     """The data of gpu.minute."""
     named = [
         GpuMinute(bdf=bdf, sm_mhz=sm_mhz, power_w=power_w, busy=busy)
@@ -65,7 +66,7 @@ def even(
             time += 600
 
 
-def said(node: str, number: int, data: dict[str, Scalar], age_s: float = 0.0) -> EventSeen:
+def said(node: str, number: int, data: dict[str, Any], age_s: float = 0.0) -> EventSeen:
     """The event of a node as an input."""
     event = Event(
         id=f"{node}:s:{number}", node=node, kind="gpu.minute", component="node", severity=Severity.INFO, at="",

@@ -33,9 +33,7 @@ def job_of(values: dict[str, list[Figures]]) -> tuple[JobPeers, State]:
     """The GPUs of one job beside each other, as nodes told them."""
     state, peers = State(), JobPeers()
     for node, gpus in values.items():
-        data = {
-            name: str(text) for name, text in minute(gpus).items() if name not in ("active", "job", "model")
-        }
+        data = {name: minute(gpus)[name] for name in ("gpus", "sm_mhz", "power_w", "busy")}
         one = JobMinute(node=node, job="4711", model=H100, at=0, since=0, arrived=0, **data)
         state.minutes[node] = one
         peers.add(node, one)

@@ -61,12 +61,14 @@ def feed(ctx: Context, event: Event) -> list[SymptomState]:
     if before is None and len(known.of_node.get(event.node, ())) >= MAX_JOBS:
         oldest = next(iter(known.of_node[event.node]))
         changed += _remove(ctx, known, oldest, event, "the node has told newer jobs")
-    texts = {name: str(event.data[name]) for name in ("gpus", "sm_mhz", "power_w", "busy")}
+    told = event.data
+    minute = JobMinute(
+        node=event.node, job=job, model=model, at=at, since=at, arrived=ctx.now, gpus=str(told["gpus"]),
+        sm_mhz=str(told["sm_mhz"]), power_w=str(told["power_w"]), busy=str(told["busy"]),
+    )  # fmt: skip
     if before is not None:
-        minute = replace(before, at=at, arrived=ctx.now, **texts)
+        minute = replace(minute, since=before.since, slow=before.slow, slow_since=before.slow_since)
         known.take(key, before)
-    else:
-        minute = JobMinute(node=event.node, job=job, model=model, at=at, since=at, arrived=ctx.now, **texts)
     ctx.state.minutes.pop(key, None)  # the newest stands last
     ctx.state.minutes[key] = minute
     return changed + list(_judge(ctx, known.add(key, minute), event))
@@ -207,9 +209,21 @@ def _told(ctx: Context, minute: JobMinute, part: str, slow: Slow, others: int) -
 
 
 def _tell_over(ctx: Context, minute: JobMinute, parts: list[str], why: str) -> Iterator[SymptomState]:
+    """These parts are slow no more, unless another job on the node says that they are."""
+    known = ctx.index.minutes
+    others = (
+        [ctx.state.minutes[key] for key in known.of_node.get(minute.node, ())] if known is not None else []
+    )
+    still = [
+        part
+        for one in others
+        if (one.job, one.model) != (minute.job, minute.model)
+        for part in one.slow.split()
+    ]
     for part in parts:
-        data: dict[str, Scalar] = {"active": False, "job": clip(minute.job, 120)}
-        yield from symptoms.feed(ctx, _event(ctx, minute.node, part, Severity.INFO, data, why))
+        if part not in still:
+            data: dict[str, Scalar] = {"active": False, "job": clip(minute.job, 120)}
+            yield from symptoms.feed(ctx, _event(ctx, minute.node, part, Severity.INFO, data, why))
 
 
 def _event(
