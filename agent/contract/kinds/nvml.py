@@ -364,9 +364,9 @@ KINDS: tuple[Kind, ...] = (
             field("job", "text", "job id of the GPUs' holders"),
             field("model", "text", "model of the GPUs; empty: not known"),
             field("gpus", "text", "their PCI addresses"),
-            field("sm_mhz", "text", "median SM clock of each while it computed, MHz; 0: not known"),
-            field("power_w", "text", "mean power draw of each, W; 0: not known"),
-            field("busy", "text", "mean utilisation of each, %"),
+            field("sm_mhz", "text", "median SM clock of each while it computed; 0: not known", "MHz"),
+            field("power_w", "text", "mean power draw of each; 0: not known", "W"),
+            field("busy", "text", "mean utilisation of each", "%"),
         ),
         example={
             "active": True,
