@@ -100,7 +100,7 @@ class JobLogOptions:
     job_nan_loss: bool = option(False, "report when a job's log shows a loss that is not a number")
     job_step_text: str = option(
         "",
-        "words that stand before the time of a step in the logs of jobs; empty: step times are not read",
+        "words that stand before the time of a step in the logs of jobs (in s unless they, or it, say ms); empty: none is read",
         example="elapsed time per iteration (ms)",
     )
 
@@ -184,12 +184,12 @@ class JobLogCollector(Collector):
         yield from self._bursts.offer(key, unsent, now_s)
 
 
-def _stepped(line: JobLine, step: float, now_s: float) -> UnsentEvent:
+def _stepped(line: JobLine, step_s: float, now_s: float) -> UnsentEvent:
     return UnsentEvent(
         kind="job.steps",
         component=_job(line.job),
         severity=Severity.INFO,
-        data={"step": step, "job": clip(line.job), "file": clip(line.file)},
+        data={"step_s": round(step_s, 6), "job": clip(line.job), "file": clip(line.file)},
         evidence=clip(line.text, MAX_EVIDENCE),
         age_s=max(0.0, now_s - (line.mono_s or now_s)),
     )

@@ -1,6 +1,7 @@
 """How long the steps of a job take, by what its log prints. Not a collector; a part of joblog.
 
-Which words stand before the number is the site's to say; the unit is the trainer's, and only ever compared with itself.
+Which words stand before the number is the site's to say. It is in milliseconds where these words, or what follows the number, say
+ms; else in seconds.
 """
 
 import re
@@ -27,11 +28,12 @@ class StepTimes:
     def __init__(self, text: str) -> None:
         """`text`: the words before the number; empty: nothing is read."""
         self._text = text
-        self._number = re.compile(re.escape(text) + r"[\s:=]{0,4}([0-9]{1,9}(?:\.[0-9]{1,9})?)")
+        self._number = re.compile(re.escape(text) + r"[\s:=]{0,4}([0-9]{1,9}(?:\.[0-9]{1,9})?)(\s?ms\b)?")
+        self._in_ms = re.search(r"\bms\b", text) is not None
         self._logs: dict[str, _Log] = {}
 
     def read(self, text: str, file: str, at_s: float) -> float | None:
-        """A line of a log, at the node's monotonic time. The median that is to be told; None: nothing is."""
+        """A line of a log, at the node's monotonic time. The median that is to be told, in seconds; None: nothing is."""
         if not self._text or self._text not in text or (found := self._number.search(text)) is None:
             return None
         log = self._logs.pop(file, None) or _Log(at_s)
@@ -39,7 +41,7 @@ class StepTimes:
         if len(self._logs) > _MOST_FILES:
             del self._logs[next(iter(self._logs))]
         if len(log.steps) < _MOST_STEPS:
-            log.steps.append(float(found[1]))
+            log.steps.append(float(found[1]) / (1000 if self._in_ms or found[2] else 1))
         if at_s - log.since_s < _MINUTE_S or len(log.steps) < _LEAST:
             return None
         median = sorted(log.steps)[len(log.steps) // 2]

@@ -629,7 +629,7 @@ class JobMinute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSteps:
-    """How long the steps of a job take, in the unit of its trainer."""
+    """How long the steps of a job take, in seconds."""
 
     # when it was told last
     at: float

@@ -75,8 +75,8 @@ class TestOverTime:
             story = Story(PACK)
             even(story, 10, 2000, [node for node in NODES if node != "n007"])
             tells(story, 10, "n007", [USUAL] * 8)
-            for at, step in ((100, 5200.0), (780, now), (790, "fast"), (800, -1.0)):
-                story.event(at, "job.steps", "job/4711", "n000", step=step, job="4711", file="x")
+            for at, step_s in ((100, 5200.0), (780, now), (790, "fast"), (800, -1.0)):
+                story.event(at, "job.steps", "job/4711", "n000", step_s=step_s, job="4711", file="x")
             tells(story, 700, "n007", with_slow(2))
             story.run(1100)
             (one,) = story.incidents("straggler")

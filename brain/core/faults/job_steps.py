@@ -17,7 +17,7 @@ def feed(ctx: Context, event: Event) -> str:
     """Takes what a job's log tells. Returns the job; empty: it tells none."""
     if event.kind != KIND:
         return ""
-    job, step = str(event.data.get("job", "")), event.data.get("step")
+    job, step = str(event.data.get("job", "")), event.data.get("step_s")
     if not job or isinstance(step, bool) or not isinstance(step, (int, float)) or not 0 < step < 1e12:
         return ""
     kept = ctx.state.steps
