@@ -15,7 +15,7 @@ from brain.core.state import JobMinute, State
 
 PEERS = 5  # other nodes of the job that a GPU is compared with; fewer are no peers
 # How far beyond the median of the peers, in median absolute deviations: five standard deviations of a normal distribution. The
-# five of acceptance figures (decision 23) are 3.4 of these: one in five jobs of 512 healthy chips would have a straggler.
+# five of acceptance figures (decision 23) are 3.4 of these: 14 of 100 jobs of 512 healthy chips would have a straggler.
 MADS = 7.5
 SHARE = 0.05  # of a clock. Stragglers of MegaScale are about a tenth slower
 BUSY_POINTS = 20.0  # of utilisation

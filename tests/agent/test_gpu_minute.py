@@ -1,5 +1,7 @@
 """What the GPUs of a job did in a minute: condensed, told when it has moved, and only where a site wants it."""
 
+import os
+import subprocess
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.collectors import gpu_minute
 from agent.collectors.gpu_minute import GpuMinuteCollector, GpuMinuteOptions
 from agent.collectors.samples import Gpu, GpuHealth, GpuProcess, Sample
+from agent.contract import kinds
 from agent.contract.errors import ContractError
 from agent.contract.gpu_minutes import GpuMinute, decode, encode
 from agent.contract.messages import Scalar
@@ -190,3 +194,37 @@ async def test_the_clock_is_asked_of_the_library_only_where_it_is_wanted(fake: F
     gpus = [one for one in machine.samples if isinstance(one, Gpu)]
     assert [one.sm_clock_mhz for one in gpus] == [None] * len(gpus)
     fake.resume()
+
+
+async def test_from_the_library_to_the_event(
+    fake: FakeNvml, bus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of a job holds a GPU of our own libnvidia-ml; what the child samples is told as the minute of that job."""
+    monkeypatch.setattr(gpu_minute, "_MINUTE_S", 0.3)
+    monkeypatch.setattr(gpu_minute, "_WHOLE_S", 0.1)
+    plug(bus, "0000:3b:00")
+    plug(bus, "0000:3c:00")
+    held = subprocess.Popen(["sleep", "600"], env={**os.environ, "SLURM_JOB_ID": "4711"})
+    try:
+        fake.hold(0, (held.pid, 70_000))
+        fake.set(0, sm_mhz=1410, power_mw=410_000, util=100, name="NVIDIA H100 80GB HBM3")
+        collector, told = GpuMinuteCollector(GpuMinuteOptions(compare_gpus=True)), []
+        async with running(fake, bus, timing=replace(PATIENT, clocks=True)) as machine:
+            seen = 0
+            while not told:
+                await machine.next_samples(1)
+                fresh, seen = machine.samples[seen:], len(machine.samples)
+                told = [
+                    kinds.check(unsent)
+                    for sample in fresh
+                    if isinstance(sample, collector.wants)
+                    for unsent in collector.feed(sample, sample.mono_s)
+                ]
+    finally:
+        held.kill()
+        held.wait()
+    (event,) = told
+    assert dict(event.data) == {
+        "active": True, "job": "4711", "model": "NVIDIA H100 80GB HBM3", "gpus": "0000:3b:00", "sm_mhz": "1410",
+        "power_w": "410", "busy": "100",
+    }  # fmt: skip
