@@ -16,7 +16,7 @@ from agent.collectors.samples import Gpu, GpuHealth, GpuProcess, Sample
 from agent.contract import kinds
 from agent.contract.errors import ContractError
 from agent.contract.gpu_minutes import GpuMinute, decode, encode
-from agent.contract.messages import Scalar
+from agent.contract.messages import Scalar, UnsentEvent
 from tests.agent.health_kit import BDF, GPU, JOB, NEIGHBOUR, events_of, health
 from tests.agent.nvml_kit import PATIENT, plug, running
 from tests.fixtures.nvml_fake import FakeNvml
@@ -208,7 +208,8 @@ async def test_from_the_library_to_the_event(
     try:
         fake.hold(0, (held.pid, 70_000))
         fake.set(0, sm_mhz=1410, power_mw=410_000, util=100, name="NVIDIA H100 80GB HBM3")
-        collector, told = GpuMinuteCollector(GpuMinuteOptions(compare_gpus=True)), []
+        collector = GpuMinuteCollector(GpuMinuteOptions(compare_gpus=True))
+        told: list[UnsentEvent] = []
         async with running(fake, bus, timing=replace(PATIENT, clocks=True)) as machine:
             seen = 0
             while not told:
