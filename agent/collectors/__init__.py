@@ -9,6 +9,7 @@ from agent.collectors.gpu import GpuCollector
 from agent.collectors.gpu_heat import GpuHeatCollector
 from agent.collectors.gpu_links import GpuLinksCollector
 from agent.collectors.gpu_memory import GpuMemoryCollector
+from agent.collectors.gpu_minute import GpuMinuteCollector
 from agent.collectors.gpu_power import GpuPowerCollector
 from agent.collectors.gpu_state import GpuStateCollector
 from agent.collectors.gpu_use import GpuUseCollector
@@ -36,6 +37,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     GpuMemoryCollector,
     GpuHeatCollector,
     GpuPowerCollector,
+    GpuMinuteCollector,
     GpuLinksCollector,
     GpuStateCollector,
     InfinibandCollector,

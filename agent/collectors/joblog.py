@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.bursts import Bursts
 from agent.collectors.samples import JobLine, Sample, Tick
+from agent.collectors.step_times import StepTimes
 from agent.contract import components
 from agent.contract.errors import ContractError
 from agent.contract.messages import MAX_EVIDENCE, Scalar, Severity, UnsentEvent, clip
@@ -97,11 +98,17 @@ class JobLogOptions:
 
     # A loss may be NaN on purpose, and trainers print it in many ways: hence not by default.
     job_nan_loss: bool = option(False, "report when a job's log shows a loss that is not a number")
+    job_step_text: str = option(
+        "",
+        "words that stand before the time of a step in the logs of jobs (in s unless they, or it, say ms); empty: none is read",
+        example="elapsed time per iteration (ms)",
+    )
 
     @property
     def markers(self) -> tuple[str, ...]:
         """A source may leave out all lines without any of these."""
-        return (*_MARKERS, *(_LOSS_MARKERS if self.job_nan_loss else ()))
+        steps = (self.job_step_text,) if self.job_step_text else ()
+        return (*_MARKERS, *(_LOSS_MARKERS if self.job_nan_loss else ()), *steps)
 
 
 class JobLogCollector(Collector):
@@ -113,12 +120,19 @@ class JobLogCollector(Collector):
 
     name: ClassVar[str] = "joblog"
     wants: ClassVar[tuple[type, ...]] = (JobLine, Tick)
-    kinds: ClassVar[tuple[str, ...]] = ("job.cuda_error", "job.nccl_error", "job.rdma_error", "job.nan_loss")
+    kinds: ClassVar[tuple[str, ...]] = (
+        "job.cuda_error",
+        "job.nccl_error",
+        "job.rdma_error",
+        "job.nan_loss",
+        "job.steps",
+    )
     one_off: ClassVar[str] = "lines of a job's log"
     options: ClassVar[tuple[type[Any], ...]] = (JobLogOptions,)
 
     def __init__(self, options: JobLogOptions) -> None:
         self._nan_loss = options.job_nan_loss
+        self._steps = StepTimes(options.job_step_text)
         self._bursts = Bursts(window_s=REPEAT_S)
 
     @classmethod
@@ -133,6 +147,8 @@ class JobLogCollector(Collector):
         if not isinstance(sample, JobLine):
             return
         text = sample.text[:_LINE]
+        if (step := self._steps.read(text, sample.file, sample.mono_s or now_s)) is not None:
+            yield _stepped(sample, step, now_s)
         if self._nan_loss and any(marker in text for marker in _LOSS_MARKERS) and _NAN_LOSS.search(text):
             yield from self._limited("job.nan_loss", {}, Severity.WARNING, sample, now_s)
         if not any(marker in text for marker in _MARKERS):
@@ -166,6 +182,17 @@ class JobLogCollector(Collector):
             age_s=max(0.0, now_s - line.mono_s),
         )
         yield from self._bursts.offer(key, unsent, now_s)
+
+
+def _stepped(line: JobLine, step_s: float, now_s: float) -> UnsentEvent:
+    return UnsentEvent(
+        kind="job.steps",
+        component=_job(line.job),
+        severity=Severity.INFO,
+        data={"step_s": round(step_s, 6), "job": clip(line.job), "file": clip(line.file)},
+        evidence=clip(line.text, MAX_EVIDENCE),
+        age_s=max(0.0, now_s - (line.mono_s or now_s)),
+    )
 
 
 def _cuda_error(text: str) -> str:

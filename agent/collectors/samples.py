@@ -160,6 +160,8 @@ class Gpu:
     utilization_least: int | None = None
     memory_used_mb: int | None = None
     power_w: float | None = None
+    # Only read where the GPUs of a job are compared (agent/collectors/gpu_minute.py).
+    sm_clock_mhz: int | None = None
     temperature_c: int | None = None
     # Bit mask: nvmlClocksEventReasons.
     slowdowns: int | None = None
@@ -181,7 +183,7 @@ class GpuHealth:
     delivered). °C: `margin` (T.Limit), `memory_temp`, `tlimit.*`, `threshold.*`. mW: `power_limit`, `power_limit_default`.
     Others: `recovery_action` (field 230), `pcie.width|width_max|generation|generation_max`, `nvlink.links`,
     `nvlink.<link>.state` (1: active), `nvlink.<link>.effective_ber|symbol_ber` (as NVML encodes them),
-    `fabric.state|status|health`, `driver`, `vbios`.
+    `fabric.state|status|health`, `driver`, `vbios`, `model` (only where GPUs are compared).
     """
 
     index: int

@@ -55,13 +55,16 @@ class Nvml:
         board: mmap.mmap,
         skips: list[tuple[int, str, float]] | None = None,
         answered: list[str] | None = None,
+        *,
+        clocks: bool = False,
     ) -> None:
         """`skips`: calls that are not made for a while: NVML index, name, seconds. `answered`: addresses, as NVML writes them,
-        of GPUs that have answered something.
+        of GPUs that have answered something; `clocks`: their SM clock and model are asked for.
         """
         now_s = time.monotonic()
         self.skips = {(index, name): now_s + for_s for index, name, for_s in skips or ()}
         self.board = board
+        self.clocks = clocks
         self.answered = set(answered or ())
         self.shown: set[str] = set()  # those that are found since NVML was opened
         # Calls about a GPU, see `watch`.

@@ -129,9 +129,11 @@ def send(**values: Any) -> None:
     sys.stdout.flush()
 
 
-def main(board_fd: int, interval_s: float, pace: Pace, answered: str, skips: list[str]) -> None:
+def main(
+    board_fd: int, interval_s: float, pace: Pace, answered: str, skips: list[str], *, clocks: bool
+) -> None:
     """The arguments of start.py. `answered`: addresses with commas, of GPUs that have answered an earlier child; `skips`:
-    `NVML_INDEX:CALL:SECONDS`, calls that hung and are not made for this time.
+    `NVML_INDEX:CALL:SECONDS`, calls that hung and are not made for this time; `clocks`: the SM clock is read too.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)  # no orphan keeps the driver open
     calls = [skip.split(":") for skip in skips]
@@ -139,6 +141,7 @@ def main(board_fd: int, interval_s: float, pace: Pace, answered: str, skips: lis
         mmap.mmap(board_fd, BOARD_BYTES),
         [(int(index), name, float(for_s)) for index, name, for_s in calls],
         answered.split(",") if answered else [],
+        clocks=clocks,
     )
     try:
         session = NvmlSession(nvml)

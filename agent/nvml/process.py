@@ -59,6 +59,8 @@ class Timing:
     rare_every: int = 30
     # How long nothing must have happened until these come less often (agent/nvml/pace.py).
     calm_s: float = 60.0
+    # The SM clock is read with the counters, and the model with the modes.
+    clocks: bool = False
     # A call that hung on one GPU is not made again for the first, second, ... of these, so that the others are sampled.
     skip_s: tuple[float, ...] = (60.0, 300.0, 1800.0)
     # Until a GPU that NVML never showed counts as lost: drivers load one after another.
@@ -130,6 +132,7 @@ class Child:
                 str(self._timing.slow_every),
                 str(self._timing.rare_every),
                 str(self._timing.calm_s),
+                str(int(self._timing.clocks)),
                 self._answered,
                 *(f"{index}:{call}:{for_s}" for index, call, for_s in self._skips),
                 stdin=asyncio.subprocess.DEVNULL,

@@ -62,7 +62,7 @@ class SampledGpu:
         # changed since the last sample, by key; null: it is not reported any more.
         self.sample: dict[str, Any] = {
             "index": index, "bdf": "", "uuid": "", "serial": "", "lost": "", "answers": None, "now": None, "util": None,
-            "least": None, "mem": None, "power": None, "temp": None, "reasons": None, "procs": None, "health": {},
+            "least": None, "mem": None, "power": None, "clock": None, "temp": None, "reasons": None, "procs": None, "health": {},
         }  # fmt: skip
         self._reported: dict[str, dict[str, Any]] = {}  # tier → values of its latest reading
         self._fields: dict[str, list[tuple[int, int]]] = {}  # tier → fields that this card supports
@@ -138,7 +138,9 @@ class SampledGpu:
         return everything and self.sample["bdf"] in self.nvml.answered
 
     def _is_lost(self, why: str) -> None:
-        self.sample |= dict.fromkeys(("now", "util", "least", "power", "temp", "reasons", "procs")) | {
+        self.sample |= dict.fromkeys(
+            ("now", "util", "least", "power", "clock", "temp", "reasons", "procs")
+        ) | {
             "lost": why,
             "answers": False,
         }
@@ -164,6 +166,8 @@ class SampledGpu:
     def _slow(self, all_fields: bool) -> None:
         power_mw = self._ask("nvmlDeviceGetPowerUsage")
         self.sample["power"] = power_mw / 1000 if power_mw is not None else None
+        if self.nvml.clocks:
+            self.sample["clock"] = self._ask("nvmlDeviceGetClockInfo", pynvml.NVML_CLOCK_SM)
         self.sample["temp"] = self._ask("nvmlDeviceGetTemperature", pynvml.NVML_TEMPERATURE_GPU)
         memory = self._ask("nvmlDeviceGetMemoryInfo")
         self.sample["mem"] = memory.used // _MIB if memory is not None else None
@@ -192,6 +196,8 @@ class SampledGpu:
             "vbios": _text(self._ask("nvmlDeviceGetVbiosVersion")) or None,
             "driver": _text(self.nvml.call(-1, "nvmlSystemGetDriverVersion")) or None,
         }
+        if self.nvml.clocks:
+            fresh["model"] = _text(self._ask("nvmlDeviceGetName")) or None
         delivered = self._ask(
             "nvmlDeviceGetDefaultEccMode"
         )  # older drivers do not tell; pynvml makes a list of it

@@ -1,5 +1,5 @@
 """Starts agent/nvml/child.py in as little memory as it can (`python -I agent/nvml/start.py BOARD_FD INTERVAL_S
-SLOW_EVERY RARE_EVERY CALM_S ANSWERED [NVML_INDEX:CALL:SECONDS ...]`).
+SLOW_EVERY RARE_EVERY CALM_S CLOCKS ANSWERED [NVML_INDEX:CALL:SECONDS ...]`).
 
 A file of its own, so that the child itself is a module: a file that is run as a script is compiled each time, which costs
 half a megabyte that is never given back.
@@ -26,9 +26,9 @@ def main() -> None:
     sys.path.insert(0, root)  # first: beside this file, whichever gpuward is installed
     from agent.nvml import child, pace
 
-    board_fd, interval_s, slow_every, rare_every, calm_s, answered, *skips = sys.argv[1:]
+    board_fd, interval_s, slow_every, rare_every, calm_s, clocks, answered, *skips = sys.argv[1:]
     chosen = pace.Pace(int(slow_every), int(rare_every), float(calm_s))
-    child.main(int(board_fd), float(interval_s), chosen, answered, skips)
+    child.main(int(board_fd), float(interval_s), chosen, answered, skips, clocks=clocks == "1")
 
 
 def _capwords(text: str, separator: str) -> str:

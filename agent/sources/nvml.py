@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from agent.collectors.gpu_minute import GpuMinuteOptions
 from agent.collectors.samples import (
     Gpu,
     GpuEvent,
@@ -61,7 +62,7 @@ class NvmlSource(Source):
 
     name: ClassVar[str] = "nvml"
     needs: ClassVar[str] = "libnvidia-ml.so.1 and the NVIDIA driver; reports once when they are absent"
-    options: ClassVar[tuple[type[Any], ...]] = (NvmlSourceOptions,)
+    options: ClassVar[tuple[type[Any], ...]] = (NvmlSourceOptions, GpuMinuteOptions)
 
     def __init__(
         self,
@@ -109,7 +110,9 @@ class NvmlSource(Source):
         options = setup.options(NvmlSourceOptions)
         return cls(
             setup.host,
-            timing=Timing(interval_s=options.nvml_interval_s),
+            timing=Timing(
+                interval_s=options.nvml_interval_s, clocks=setup.options(GpuMinuteOptions).compare_gpus
+            ),
             expected=options.expected_gpus,
             pause=setup.pause,
         )
@@ -375,6 +378,7 @@ class NvmlSource(Source):
             utilization_least=raw["least"],
             memory_used_mb=raw["mem"],
             power_w=raw["power"],
+            sm_clock_mhz=raw["clock"],
             temperature_c=raw["temp"],
             slowdowns=raw["reasons"],
             holders_known=raw["procs"] is not None,

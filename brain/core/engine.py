@@ -13,7 +13,7 @@ from agent.contract.messages import Event
 from brain.core import consequences, hit, incidents, left_drained, recurrence, reloading
 from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.faults import cards, drift, late, reports, suspects, symptoms
+from brain.core.faults import cards, drift, late, reports, stragglers, suspects, symptoms
 from brain.core.healing import jobs, observing, patience, run_states, steps
 from brain.core.index import Index
 from brain.core.inputs import (
@@ -203,6 +203,7 @@ class Engine:
         cards.feed(ctx, event)
         ctx.changed.extend(symptoms.feed(ctx, event))
         ctx.changed.extend(drift.feed(ctx, event))
+        ctx.changed.extend(stragglers.feed(ctx, event))
 
     def _node_state(self, ctx: Context, given: NodeState) -> None:
         """Nothing is verified on an unreachable node, so its verifications depend on this; and so does what it was told to do."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from brain.core.baseline import Baseline
 from brain.core.ids import split
+from brain.core.minutes import JobMinutes
 from brain.core.pack.topology import node_of, type_of, whole_of
 from brain.core.state import Incident, IncidentState, State, SymptomState
 
@@ -44,6 +45,7 @@ class Index:
         self.inhibitors: dict[Cause, dict[str, Incident]] = {}  # cause -> id -> incident that inhibits it
         self.claims = state.claims
         self.baselines: dict[str, Baseline] = {}  # `unlike` symptom -> its baseline; built on first use
+        self.minutes: JobMinutes | None = None  # the GPUs of each job beside each other; built on first use
         for key, symptom in state.symptoms.items():
             self.add_part(symptom.scope)
             if symptom.active:

@@ -605,6 +605,39 @@ class Bout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobMinute:
+    """What the GPUs of one model and one job did on one node in a minute, as the node told it last."""
+
+    node: str
+    job: str
+    # of the GPUs; empty: not known
+    model: str
+    # when the minute ended, and when the first one did that the node told of this job
+    at: float
+    since: float
+    arrived: float
+    # PCI addresses; and of each its SM clock (MHz), power (W) and utilisation (%), by blanks apart
+    gpus: str
+    sm_mhz: str
+    power_w: str
+    busy: str
+    # the parts that are slower than their peers, `node` or `gpu/0000:3b:00`, by blanks apart; `?`: it deviates, and is not judged
+    slow: str = ""
+    # since when; 0: none is
+    slow_since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSteps:
+    """How long the steps of a job take, in seconds."""
+
+    # when it was told last
+    at: float
+    least: float
+    newest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CardFault:
     """A fault that a card had."""
 
@@ -774,6 +807,10 @@ class State:
     inspected: dict[str, float] = field(default_factory=dict)
     # "<kind> <node>" -> the fields that `unlike` symptoms compare, as JSON
     peers: dict[str, str] = field(default_factory=dict)
+    # "<node> <job> <model>" -> its newest minute, the one that was told last standing last; bounded
+    minutes: dict[str, JobMinute] = field(default_factory=dict)
+    # job -> its steps, the one that was told last standing last; bounded
+    steps: dict[str, JobSteps] = field(default_factory=dict)
     # node -> since when it has had its versions
     traits: dict[str, Traits] = field(default_factory=dict)
     # "<symptom>" or "<symptom>/<xid>" -> node -> when it last began there, the newest last; for 28 days; bounded

@@ -1,8 +1,9 @@
 """Drills of GPUs, their driver and their jobs. Pure."""
 
+import re
 from typing import Any
 
-from agent.contract.messages import Severity
+from agent.contract.messages import Severity, UnsentEvent
 from simulations import changes as ch
 from simulations.changes import after
 from simulations.drills.drill import JOB, Drill, Plan, begin, first_healthy
@@ -11,6 +12,8 @@ from simulations.faults import Fault, Fix
 from simulations.state import MachineState
 
 GPU = "gpu/0000:45:00"  # the GPU that has the faults; a loss takes the first healthy GPU
+_ADDRESSES = tuple(MachineState(name="").gpus)
+_JOB_S = 1800.0  # how long the job of the drill with a straggler runs
 _FATAL = Severity.FATAL
 _INFO = Severity.INFO
 
@@ -98,6 +101,42 @@ def _hung_job(machine: MachineState) -> Plan:
         ),
     )
     return (after(0, ch.JobStarts(job=JOB)), *begin(fault)(machine))
+
+
+def _minute(*slow: int) -> UnsentEvent:
+    """What the GPUs of a job did in a minute: those with these numbers run at low clocks."""
+    clocks = [1410 if number in slow else 1980 for number in range(8)]
+    return event(
+        "gpu.minute", "node", active=True, job=JOB, model="NVIDIA H100 80GB HBM3", gpus=" ".join(_ADDRESSES),
+        sm_mhz=" ".join(map(str, clocks)), power_w=" ".join("410" if mhz < 1980 else "690" for mhz in clocks),
+        busy=" ".join(["100"] * 8),
+    )  # fmt: skip
+
+
+def _straggler(machine: MachineState) -> Plan:
+    """A job runs on all nodes; five minutes later one GPU of the third becomes slow. The job ends after half an hour."""
+    third = re.search(r"(?:^|\D)0*3$", machine.name) is not None
+    over = event(
+        "gpu.minute", "node", _INFO, active=False, job=JOB, model="NVIDIA H100 80GB HBM3", gpus="", sm_mhz="", power_w="",
+        busy="",
+    )  # fmt: skip
+    fault = Fault(
+        name=f"figures of job {JOB}",
+        component="node",
+        fixes=(Fix.END_JOB,),
+        target=JOB,
+        symptoms=(_minute(2) if third else _minute(),),
+        recovery=(over,),
+        repeat_s=600.0,
+    )
+    begin_s = 400.0 if third else 0.0
+    return (
+        after(0, ch.JobStarts(job=JOB)),
+        after(0, ch.AgentSays(unsent=_minute())),
+        after(begin_s, ch.FaultBegins(fault=fault)),
+        after(_JOB_S, ch.JobEnds(job=JOB)),
+        after(_JOB_S, ch.FixApplied(fix=Fix.END_JOB, component="node", target=JOB)),
+    )
 
 
 def _healthy_gpu(machine: MachineState) -> str:
@@ -304,6 +343,15 @@ DRILLS: tuple[Drill, ...] = (
         nodes="one",
         ends="scheduler.requeue of the job, when you approve it",
         plan=_hung_job,
+        approval=True,
+    ),
+    Drill(
+        name="gpu-straggler",
+        summary="A GPU of the third node becomes slower than its peers of a job that runs on all nodes (six or more).",
+        nodes="all",
+        ends="the node is drained when you approve it, and stays so after its job has ended, until you say `gpuward return NODE`",
+        plan=_straggler,
+        heals=False,
         approval=True,
     ),
 )

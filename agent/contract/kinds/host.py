@@ -235,4 +235,19 @@ KINDS: tuple[Kind, ...] = (
         example={"job": "4711", "file": "/var/log/jobs/4711.log"},
         no_rule="a loss that is not a number is mostly the model's own, and does not point to a node.",
     ),
+    Kind(
+        name="job.steps",
+        component="node,job",
+        severity=Severity.INFO,
+        source="job log",
+        summary="How long the steps of a job take by its log, the median of a minute: told when it has moved by 5 %, and every "
+        "ten minutes. Only with `job_step_text`.",
+        fields=(
+            Field(name="step_s", type="float", summary="the median", unit="s"),
+            Field(name="job", type="text", summary="job id; empty when unknown"),
+            Field(name="file", type="text", summary="log file, or journal:<unit>"),
+        ),
+        example={"step_s": 5.2124, "job": "4711", "file": "/var/log/jobs/4711.log"},
+        no_rule="a slow job names no node; the evidence of a straggler says how much longer its job's steps take.",
+    ),
 )

@@ -352,4 +352,31 @@ KINDS: tuple[Kind, ...] = (
         fields=(field("reason", "text", "how many there are"),),
         example={"reason": "3 killed children do not die"},
     ),
+    Kind(
+        name="gpu.minute",
+        component="node",
+        severity=INFO,
+        source="NVML",
+        summary="What the GPUs of one job did in a minute, where `compare_gpus` is on: told when it has moved, every ten "
+        "minutes, and when the job is over. The lists are apart by blanks, in one order.",
+        fields=(
+            field("active", "bool", "false: the job has no GPU here any more"),
+            field("job", "text", "job id of the GPUs' holders"),
+            field("model", "text", "model of the GPUs; empty: not known"),
+            field("gpus", "text", "their PCI addresses"),
+            field("sm_mhz", "text", "median SM clock of each while it computed; 0: not known", "MHz"),
+            field("power_w", "text", "mean power draw of each; 0: not known", "W"),
+            field("busy", "text", "mean utilisation of each", "%"),
+        ),
+        example={
+            "active": True,
+            "job": "4711",
+            "model": "NVIDIA H100 80GB HBM3",
+            "gpus": "0000:1b:00 0000:45:00",
+            "sm_mhz": "1980 1410",
+            "power_w": "690 410",
+            "busy": "100 100",
+        },
+        no_rule="the brain compares the nodes of a job by it, and tells gpu.straggler and node.straggler.",
+    ),
 )

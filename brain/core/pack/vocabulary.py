@@ -1,7 +1,7 @@
 """Kinds of facts that the brain tells, or UFM through it. Rules name them like the agents' kinds; no node may say them."""
 
 from agent.contract.kinds import Field, Kind
-from agent.contract.messages import Severity
+from agent.contract.messages import Scalar, Severity
 
 NODE_UNREACHABLE = "node.unreachable"
 NODE_RETURNED = "node.returned"
@@ -23,12 +23,40 @@ NODE_LEMON = "node.lemon"
 FLEET_RACK = "fleet.rack"
 FLEET_JOB = "fleet.job"
 FLEET_SPREE = "fleet.spree"
+GPU_STRAGGLER = "gpu.straggler"
+NODE_STRAGGLER = "node.straggler"
+# What the brain finds in figures that nodes tell until they move.
+COMPARED = (GPU_STRAGGLER, NODE_STRAGGLER)
 
 _EVENT = (
     Field(name="event", type="text", summary="UFM's number of the event's type"),
     Field(name="name", type="text", summary="UFM's name of it"),
     Field(name="text", type="text", summary="UFM's description"),
 )
+_SLOW = (
+    Field(name="active", type="bool", summary="false: it is as its peers are, or the job is over"),
+    Field(name="job", type="text", summary="which"),
+    Field(name="what", type="text", always=False, summary="what is low: clock | waits (utilisation)"),
+    Field(
+        name="value",
+        type="float",
+        always=False,
+        summary="SM clock in MHz, or utilisation in %, of the slowest",
+    ),
+    Field(name="median", type="float", always=False, summary="the same of all GPUs of the job and model"),
+    Field(name="limit", type="float", always=False, summary="below which it counts"),
+    Field(name="peers", type="int", always=False, summary="other nodes that it is compared with"),
+    Field(
+        name="from_start",
+        type="bool",
+        always=False,
+        summary="it was never as its peers in this job, so it may have other work by design",
+    ),
+)
+_SLOWER: dict[str, Scalar] = {
+    "active": True, "job": "4711", "what": "clock", "value": 1410.0, "median": 1980.0, "limit": 1881.0, "peers": 63,
+    "from_start": False,
+}  # fmt: skip
 _SIDE = Field(name="side", type="text", summary="node | switch: the end of the node's cable that it is about")
 
 KINDS: dict[str, Kind] = {
@@ -237,6 +265,24 @@ KINDS: dict[str, Kind] = {
                 "others_ill": 4,
                 "others": 127,
             },
+        ),
+        Kind(
+            name=GPU_STRAGGLER,
+            component="gpu",
+            severity=Severity.WARNING,
+            source="brain",
+            summary="A GPU is far slower than the others of its job and model, or stands idle while they compute.",
+            fields=_SLOW,
+            example=_SLOWER,
+        ),
+        Kind(
+            name=NODE_STRAGGLER,
+            component="node",
+            severity=Severity.WARNING,
+            source="brain",
+            summary="Half of a node's GPUs or more are so slow: it is the node.",
+            fields=_SLOW,
+            example=_SLOWER,
         ),
         Kind(
             name=FLEET_RACK,

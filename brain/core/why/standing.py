@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from agent.contract.counted import counted, span
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import spread
+from brain.core.faults import spread, stragglers
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import WIDE, component_of, node_of, type_of
+from brain.core.pack.vocabulary import COMPARED
 from brain.core.state import SymptomState
 from brain.core.why import words
 
@@ -88,7 +89,7 @@ def _absent(ctx: Context, spec: Symptom, scope: str, place: str) -> Standing:
     if aside is not None:
         text = f"{spec.name} at {place} is set aside while {aside.run} verifies its remedy"
     elif place:
-        text = f"{spec.name} is not active at {place}"
+        text = f"{spec.name} is not active at {place}{_compared(ctx, spec, node)}"
     elif spec.scope in WIDE:
         text = f"{spec.name} is of a {spec.scope}, and it is not known which {spec.scope} {node or scope} belongs to"
     elif type_of(scope) == "node":
@@ -98,6 +99,12 @@ def _absent(ctx: Context, spec: Symptom, scope: str, place: str) -> Standing:
     return Standing(
         symptom=spec.name, scope=place or f"node/{node}" if node else scope, active=False, text=text
     )
+
+
+def _compared(ctx: Context, spec: Symptom, node: str) -> str:
+    """What a symptom that the brain finds by comparison was compared with; empty: it is another one."""
+    found = any(match.kind in COMPARED for match in spec.on)
+    return f": {stragglers.standing(ctx, node)}" if found else ""
 
 
 def _present(ctx: Context, spec: Symptom, state: SymptomState) -> Standing:

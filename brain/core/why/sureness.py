@@ -16,7 +16,7 @@ from brain.core.context import Context
 from brain.core.faults import places
 from brain.core.pack.lint_symptoms import KINDS
 from brain.core.pack.spec import Text
-from brain.core.pack.vocabulary import NODE_UNREACHABLE
+from brain.core.pack.vocabulary import COMPARED, NODE_UNREACHABLE
 from brain.core.state import Evidence, Incident
 from brain.core.why.words import span_text
 from brain.core.why.xid_candidates import CANDIDATES, XidOrigin
@@ -25,6 +25,7 @@ REPEATED = 3  # facts that say the same
 OLD_S = 600.0  # a single fact that is older, of something that does not last, is weak
 BOOT_JITTER_S = 1.0
 JOB_LOG = "job log"  # the source of what a job says of itself
+FROM_START = "slow_from_start"  # what the symptoms of rules/stragglers.yaml carry
 
 
 class Level(StrEnum):
@@ -64,6 +65,8 @@ class Grounds:
     # codes of its XIDs, and what the catalogue says that they can come from
     codes: tuple[int, ...]
     candidates: tuple[XidOrigin, ...]
+    # it was never as its peers of the same job, so that may be by design
+    from_start: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +131,9 @@ def grounds(ctx: Context, incident: Incident) -> Grounds:
         facts=sum(state.total for state in active if not state.members)
         or max(len(incident.evidence), sum(len(state.members) for state in active)),
         sources=tuple(dict.fromkeys(KINDS[kind].source for kind in kinds if kind in KINDS)),
-        lasts=any(fact.kind in RESTATED for state in active for fact in state.evidence),
+        lasts=any(
+            fact.kind in RESTATED or fact.kind in COMPARED for state in active for fact in state.evidence
+        ),
         newest_s=max(0.0, ctx.now - newest),
         nodes=incident.nodes,
         stale=incident.stale,
@@ -140,6 +145,7 @@ def grounds(ctx: Context, incident: Incident) -> Grounds:
         place=places.word(incident.sure),
         codes=codes,
         candidates=tuple(dict.fromkeys(one for each in known for one in each)),
+        from_start=any(state.carried.get(FROM_START) is True for state in active),
     )
 
 
@@ -284,6 +290,15 @@ TABLE: tuple[Reason, ...] = (
         text=_said(
             "only a job's own output says so: the program may be at fault",
             "仅来自作业自身的输出：也可能是程序的问题",
+        ),
+    ),
+    Reason(
+        name="from_start",
+        favours=False,
+        applies=lambda given: given.from_start,
+        text=_said(
+            "it has differed since its job came to it: its rank may have other work by design, and the next job would show",
+            "自作业开始就不同：该 rank 可能本就承担不同的工作，下一个作业会给出答案",
         ),
     ),
     Reason(

@@ -55,6 +55,7 @@ ROWS: dict[str, tuple[Grounds, Level, str]] = {
         "several things that XID 13 can come from: the application; the hardware",
     ),
     "job_only": (replace(PLAIN, sources=("job log",)), Level.UNCLEAR, "only a job's own output says so"),
+    "from_start": (replace(PLAIN, from_start=True), Level.UNCLEAR, "may have other work by design"),
     "silence": (replace(PLAIN, silence=True, lasts=True), Level.UNCLEAR, "it rests on silence"),
     "unknown": (replace(PLAIN, unknown=True), Level.UNCLEAR, "the catalogue does not know"),
     "unproven": (replace(PLAIN, unproven=True), Level.UNCLEAR, "ended without a fact that says so"),
