@@ -1,7 +1,6 @@
 """Keys on disk: NKEYs (NATS users) and the Ed25519 key that signs commands. Files have mode 0600."""
 
 import base64
-import binascii
 import hashlib
 import logging
 import os
@@ -91,15 +90,19 @@ def read_signer(path: Path) -> Signer:
         seed = base64.b64decode(files.read(path).strip(), validate=True)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except binascii.Error as error:
-        raise ConfigError(
-            f"{path}: not a signing key (base64 of 32 bytes): {error}: put it back from your backup. If there is none: "
-            "`gpuward cell rotate signing --compromised`, and every node joins again"
-        ) from error
+    except ValueError as error:  # binascii's is one
+        raise _no_key(path, str(error)) from error
     if len(seed) != _SEED_BYTES:
-        raise ConfigError(f"{path}: a signing key has 32 bytes in base64, this has {len(seed)}")
+        raise _no_key(path, f"this has {len(seed)}")
     key = SigningKey(seed)
     return Signer(key_id=key_id_of(bytes(key.verify_key)), key=key)
+
+
+def _no_key(path: Path, why: str) -> ConfigError:
+    return ConfigError(
+        f"{path}: not a signing key (base64 of 32 bytes): {why}: put it back from your backup. If there is none: "
+        "`gpuward cell rotate signing --compromised`, and every node joins again"
+    )
 
 
 def key_id_of(public: bytes) -> str:

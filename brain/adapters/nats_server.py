@@ -74,7 +74,7 @@ class NatsServer:
     @property
     def url(self) -> str:
         """The URL for clients on this machine."""
-        host = "127.0.0.1" if self._host in ("0.0.0.0", "::") else self._host
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
         scheme = "tls" if self._authority else "nats"
         return f"{scheme}://{_bracketed(host)}:{self._port}"
 

@@ -5,11 +5,13 @@ know of it is announced at the start and at the end (agent/contract/trust.py). W
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
 from agent.contract.trust import Trust
 from brain.adapters import keys, signing_key
+from brain.adapters.files import move_away
 from brain.adapters.keys import Signer, beside
 from brain.cell.authority import Authority
 from brain.cell.confirmations import highest, read_confirmed
@@ -96,7 +98,13 @@ class KeyRotation:
 
         The old keys sign one thing more, that no key counts: a node that hears it takes no command until then, from nobody.
         """
-
+        with suppress(FileNotFoundError):
+            try:
+                keys.read_signer(self._signing)
+            except (
+                ConfigError
+            ):  # damaged: as if it were gone; the announcement is then by a key that no node knows
+                move_away(self._signing, "damaged")
         keys.load_signer(self._signing)
         fresh = beside(self._signing, "fresh")
 

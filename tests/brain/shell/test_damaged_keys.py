@@ -7,6 +7,7 @@ import pytest
 from agent.contract.errors import ConfigError
 from brain import config
 from brain.adapters import keys, signing_key
+from brain.adapters.rotation import KeyRotation
 from brain.config import BrainConfig
 
 
@@ -41,6 +42,19 @@ def test_no_bit_of_the_key_is_another(brain: BrainConfig) -> None:
     assert refused > 8 * 42, "all but what base64 leaves open, and the end of the line"
     brain.signing_key.write_bytes(whole)
     assert accepted(brain) == public
+
+
+@pytest.mark.parametrize("left", [b"", b"AAAA\n", b"\0" * 45])
+def test_a_key_that_a_power_failure_has_emptied_says_what_to_do(brain: BrainConfig, left: bytes) -> None:
+    """And what it says when there is no backup makes another."""
+    brain.signing_key.write_bytes(left)
+    with pytest.raises(ConfigError) as told:
+        signing_key.check(brain)
+    assert "put it back from your backup" in str(told.value)
+    assert "`gpuward cell rotate signing --compromised`" in str(told.value)
+    brain.cell_dir.mkdir()  # as the command does
+    KeyRotation(brain).replace_compromised()
+    assert accepted(brain)
 
 
 def test_a_damaged_public_half_is_written_again(brain: BrainConfig) -> None:
