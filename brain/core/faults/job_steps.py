@@ -14,9 +14,7 @@ _SHARE = 0.05
 
 
 def feed(ctx: Context, event: Event) -> str:
-    """Takes what a job's log tells. Returns the job; empty: it tells none."""
-    if event.kind != KIND:
-        return ""
+    """Takes what a job's log tells (an event of KIND). Returns the job; empty: it tells none."""
     job, step = str(event.data.get("job", "")), event.data.get("step_s")
     if not job or isinstance(step, bool) or not isinstance(step, (int, float)) or not 0 < step < 1e12:
         return ""

@@ -23,6 +23,7 @@ from brain.core.pack.vocabulary import GPU_STRAGGLER, NODE_STRAGGLER
 from brain.core.state import JobMinute, SymptomState
 
 KIND = "gpu.minute"
+_KINDS = (KIND, job_steps.KIND)
 HOLDS_S = 1500.0  # a minute is told again every ten minutes: after two and a half of them it holds no more
 LATE_S = 300.0  # what is older when it comes is not compared with what is new
 MAX_JOBS = 8  # jobs of one node that are compared
@@ -32,10 +33,10 @@ ALIKE_S = 300.0
 
 def feed(ctx: Context, event: Event) -> list[SymptomState]:
     """Takes what a node tells of its GPUs. Returns the symptoms of stragglers that began, ended or go on."""
-    if job := job_steps.feed(ctx, event):
-        return list(_told_again(ctx, job))
-    if event.kind != KIND:
+    if event.kind not in _KINDS:  # as nearly all events
         return []
+    if event.kind == job_steps.KIND:
+        return list(_told_again(ctx, job)) if (job := job_steps.feed(ctx, event)) else []
     if ctx.index.minutes is None:  # from the state as it was before this event
         ctx.index.minutes = JobMinutes(ctx.state)
     known = ctx.index.minutes
