@@ -1,11 +1,16 @@
 """`gpuward-agent`: the node agent and its tools."""
 
+import os
 import sys
 
 
 def main() -> None:
     """Entry point of the command."""
-    if sys.argv[1:2] == ["check"]:  # within 100 ms: it goes without all that the other commands import
+    spoken = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
+    english = not spoken.startswith("zh") and not any(one.startswith("--lang") for one in sys.argv)
+    if (
+        sys.argv[1:2] == ["check"] and english
+    ):  # within 100 ms: it goes without all that the other commands import
         from agent.cli import check
 
         sys.exit(check.main(sys.argv[2:]))

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from agent.contract.errors import ConfigError
+from agent.shared.words import t
 from brain.cli.client import Client, for_client
 from brain.cli.terminal import hanging, page_width
 from brain.cli.watch import line
@@ -82,11 +83,21 @@ def drill(
     if plain:
         click.echo(json.dumps(injected))
     else:
-        click.echo(f"{name} on {_nodes(injected['nodes'])}: {injected['summary']}")
-        click.echo(f"How it ends: {injected['ends']}.")
+        click.echo(
+            t(
+                "{name} on {nodes}: {summary}",
+                name=name,
+                nodes=_nodes(injected["nodes"]),
+                summary=injected["summary"],
+            )
+        )
+        click.echo(t("How it ends: {ends}.", ends=injected["ends"]))
         if injected["breaks"] and not wait:
             click.echo(
-                "Follow it with `gpuward watch` or `gpuward incidents`; `gpuward drill NAME --wait` follows it for you."
+                t(
+                    "Follow it with `gpuward watch` or `gpuward incidents`; `gpuward drill NAME --wait` "
+                    "follows it for you."
+                )
             )
     if not wait or not injected["breaks"]:
         return
@@ -94,7 +105,9 @@ def drill(
         if not _follow(client, before, injected, within, plain):
             raise SystemExit(1)
     except KeyboardInterrupt:
-        click.echo("\nNo longer followed; the drill goes on. `gpuward incidents` shows its state.", err=True)
+        click.echo(
+            t("\nNo longer followed; the drill goes on. `gpuward incidents` shows its state."), err=True
+        )
         raise
 
 
@@ -115,22 +128,28 @@ def _follow(client: Client, before: set[str], injected: dict[str, Any], within: 
         if mine and all(incident["state"] in (*_OVER, _ASKS) for incident in mine):
             left = [one["id"] for one in mine if one["state"] == _ASKS]
             if left:
-                click.echo(f"It needs a person: `gpuward explain {left[0]}`", err=True)
+                click.echo(t("It needs a person: `gpuward explain {left}`", left=left[0]), err=True)
             elif not plain:
                 closed = next((one for one in mine if one["state"] == "closed"), mine[0])
-                click.echo(f"It is over: `gpuward explain {closed['id']}` shows the whole chain.")
+                click.echo(t("It is over: `gpuward explain {id}` shows the whole chain.", id=closed["id"]))
             return not left
         if not mine and time.monotonic() > appear:
             appear = deadline
             click.echo(
-                "No incident yet: some faults must last for a minute or more before a rule takes them for one. Waiting ...",
+                t(
+                    "No incident yet: some faults must last for a minute or more before a rule takes them for "
+                    "one. Waiting ..."
+                ),
                 err=True,
             )
         time.sleep(POLL_S)
     if seen:
-        click.echo("Not over in time: `gpuward incidents` shows its state.", err=True)
+        click.echo(t("Not over in time: `gpuward incidents` shows its state."), err=True)
     else:
-        click.echo(f"No incident within {within:g} s. Some faults need longer: --within", err=True)
+        click.echo(
+            t("No incident within {within} s. Some faults need longer: --within", within=f"{within:g}"),
+            err=True,
+        )
     return False
 
 
@@ -144,11 +163,15 @@ def _list(answer: dict[str, Any], plain: bool) -> None:
         click.echo(json.dumps(answer["drills"]))
         return
     for row in answer["drills"]:
-        where = "" if row["affects"] == "one" else " (all nodes)"
+        where = "" if row["affects"] == "one" else t(" (all nodes)")
         click.echo(f"{row['name']}{where}")
-        for text in (row["summary"], f"How it ends: {row['ends']}."):
+        for text in (row["summary"], t("How it ends: {ends}.", ends=row["ends"])):
             click.echo("\n".join(hanging("    ", text, page_width())))
 
 
 def _nodes(names: list[str]) -> str:
-    return ", ".join(names) if len(names) < 4 else f"{names[0]} .. {names[-1]} ({len(names)} nodes)"
+    return (
+        ", ".join(names)
+        if len(names) < 4
+        else t("{names} .. {names2} ({names3} nodes)", names=names[0], names2=names[-1], names3=len(names))
+    )

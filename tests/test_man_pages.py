@@ -1,5 +1,6 @@
 """The manual pages: one for each command, and troff has nothing to say against any."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from agent.shared.columns import columns_of
 from brain.cli.main import COMMANDS, MOUNTED
 from docs import man_pages
 
@@ -19,6 +21,19 @@ def test_each_command_has_a_page() -> None:
     assert "\\-\\-notes" in pages["gpuward-explain.1"]
     assert ".SH EXIT STATUS" in pages["gpuward.1"]
     assert "GPUWARD_TOKEN_FILE" in pages["gpuward.1"]
+
+
+def test_each_page_is_there_in_chinese() -> None:
+    """Beside the English one, under the same name, with the same options; its words are Chinese."""
+    english, chinese = man_pages.pages(), man_pages.pages("zh")
+    assert set(chinese) == set(english)
+    for name, page in english.items():
+        assert re.findall(r"^\\fB.*", chinese[name], re.MULTILINE) == re.findall(
+            r"^\\fB.*", page, re.MULTILINE
+        ), name
+        assert ".SH 描述" in chinese[name]
+        assert "Show this message" not in chinese[name]
+    assert ".SH 退出状态" in chinese["gpuward.1"]
 
 
 def test_no_line_of_a_text_is_a_request() -> None:
@@ -36,9 +51,9 @@ def test_troff_takes_every_page(tmp_path: Path) -> None:
     if shutil.which("groff") is None:
         pytest.skip("needs groff")
     man_pages.main(tmp_path)
-    paths = sorted(tmp_path.glob("*.1"))
+    paths = sorted(tmp_path.rglob("*.1"))
     done = subprocess.run(
-        ["groff", "-man", "-Tutf8", "-ww", "-z", *map(str, paths)],
+        ["groff", "-K", "utf8", "-man", "-Tutf8", "-ww", "-z", *map(str, paths)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -52,3 +67,11 @@ def test_troff_takes_every_page(tmp_path: Path) -> None:
     )
     assert "gpuward-explain" in read.stdout
     assert "--notes" in read.stdout
+    wide = subprocess.run(
+        ["groff", "-K", "utf8", "-man", "-Tutf8", "-P-cbou", str(tmp_path / "zh_CN" / "gpuward-explain.1")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "因果链" in wide.stdout
+    assert all(columns_of(line) <= 80 for line in wide.stdout.splitlines()), "lines of Chinese break, too"

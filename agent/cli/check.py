@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 ABOUT = "says whether this node is fit for jobs, from the agent's memory: 0 yes, or not known; 1 no, with the reasons"
 
 
+def t(english: str, /, **values: object) -> str:
+    """As agent.shared.words.t, which is there only where another language than English is spoken: its import takes time."""
+    words = sys.modules.get("agent.shared.words")
+    return str(words.t(english, **values)) if words else english.format(**values) if values else english
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares what may be typed."""
     parser.add_argument(
@@ -28,24 +34,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GROUP,...",
         type=_groups,
         default=(),
-        help="what else makes the node unfit; with a Prolog, what many nodes share drains all of them. "
-        + "; ".join(f"{name}: {what}" for name, what in GROUPS.items() if name != GPU),
+        help=t("what else makes the node unfit; with a Prolog, what many nodes share drains all of them. ")
+        + "; ".join(f"{name}: {t(what)}" for name, what in GROUPS.items() if name != GPU),
     )
-    parser.add_argument("--json", action="store_true", help="prints what the agent has answered")
+    parser.add_argument("--json", action="store_true", help=t("prints what the agent has answered"))
     parser.add_argument(
         "--drain-reason",
         action="store_true",
-        help="prints one line, as the reason of a drain, where it is unfit",
+        help=t("prints one line, as the reason of a drain, where it is unfit"),
     )
     parser.add_argument(
         "--timeout",
         metavar="TIME",
         type=_seconds,
         default=0.1,
-        help="for the answer, e.g. 0.1s (the default)",
+        help=t("for the answer, e.g. 0.1s (the default)"),
     )
     parser.add_argument(
-        "--socket", metavar="PATH", default=SOCKET, help=f"check_socket of the agent; {SOCKET}"
+        "--socket",
+        metavar="PATH",
+        default=SOCKET,
+        help=t("check_socket of the agent; {socket}", socket=SOCKET),
     )
 
 
@@ -69,12 +78,15 @@ def run(options: argparse.Namespace) -> int:
         reasons = [
             plain(one["text"]) for one in said["conditions"] if one["group"] in groups and not one["stale"]
         ]
-        doubts = [f"{plain(name)} does not run ({plain(why)})" for name, why in said["blind"].items()]
+        doubts = [
+            t("{name} does not run ({why})", name=plain(name), why=plain(why))
+            for name, why in said["blind"].items()
+        ]
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        why = f"the agent does not answer ({plain(str(error)) or type(error).__name__})"
+        why = t("the agent does not answer ({error})", error=plain(str(error)) or type(error).__name__)
         said, reasons, doubts = {}, [], [why]
     if doubts:
-        verdict = "unfit" if reasons else "nothing is known against this node"
+        verdict = t("unfit") if reasons else t("nothing is known against this node")
         _say(sys.stderr, f"gpuward-agent: {'; '.join(doubts)}: {verdict}")
     if options.json:
         known = {"fit": not reasons, "known": bool(said), "reasons": reasons}
@@ -94,18 +106,18 @@ def _asked(path: str, timeout_s: float) -> "dict[str, Any]":
         while not got.endswith(b"\n"):
             left_s = end_s - time.monotonic()
             if left_s <= 0:
-                raise TimeoutError(f"within {timeout_s:g} s")
+                raise TimeoutError(t("within {timeout_s} s", timeout_s=f"{timeout_s:g}"))
             connection.settimeout(left_s)
             try:
                 part = connection.recv(65536)
             except TimeoutError:
-                raise TimeoutError(f"within {timeout_s:g} s") from None
+                raise TimeoutError(t("within {timeout_s} s", timeout_s=f"{timeout_s:g}")) from None
             got += part
             if not part or len(got) > MAX_ANSWER_BYTES:
-                raise ValueError(f"{len(got)} bytes that are no answer")
+                raise ValueError(t("{got} bytes that are no answer", got=len(got)))
     said = json.loads(got)
     if not isinstance(said, dict):
-        raise ValueError("no object")  # noqa: TRY004 - what was read, not what was given to us
+        raise ValueError(t("no object"))  # noqa: TRY004 - what was read, not what was given to us
     return said
 
 
@@ -122,7 +134,9 @@ def _say(where: "TextIO | None", text: str) -> None:
 def _groups(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if unknown := [name for name in names if name not in GROUPS]:
-        raise argparse.ArgumentTypeError(f"no group {unknown[0]!r} (known: {', '.join(GROUPS)})")
+        raise argparse.ArgumentTypeError(
+            t("no group {unknown} (known: {groups})", unknown=repr(unknown[0]), groups=", ".join(GROUPS))
+        )
     return names
 
 
@@ -133,5 +147,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0.0 < seconds <= 60.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time above 0 and up to 60 s, e.g. 0.1s or 100ms")
+        raise argparse.ArgumentTypeError(
+            t("{text} is no time above 0 and up to 60 s, e.g. 0.1s or 100ms", text=repr(text))
+        )
     return seconds

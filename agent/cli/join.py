@@ -35,6 +35,7 @@ from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared import files, reasons
 from agent.shared.secret_file import nkey_seed
+from agent.shared.words import t
 from agent.started import HOST_FILE
 
 PREFIX = "gwj_"
@@ -101,11 +102,17 @@ def main(token: str, *, config: Path, node: str, new_key: bool = False) -> int:
         values["nats_ca_file"] = str(ca_file.resolve())
     _write(config, values)
     sys.stdout.write(
-        f"{name} has joined cell {answer['cell']}: {config} has how. It only observes until its `allow` list says more.\n"
-        "Start it: systemctl enable --now gpuward-agent (where it runs already: systemctl restart gpuward-agent)\n"
+        t(
+            "{name} has joined cell {cell}: {config} has how. It only observes until its `allow` list says "
+            "more.\nStart it: systemctl enable --now gpuward-agent (where it runs already: systemctl restart "
+            "gpuward-agent)\n",
+            name=name,
+            cell=answer["cell"],
+            config=config,
+        )
     )
     if answer["todo"]:
-        sys.stdout.write(f"Not done yet: {inert(clip(answer['todo'], 1000))}.\n")
+        sys.stdout.write(t("Not done yet: {todo}.\n", todo=inert(clip(answer["todo"], 1000))))
     return 0
 
 
@@ -121,9 +128,11 @@ def read(token: str) -> Invitation:
             secret=str(raw["s"]),
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError("this is no join token: copy all of what `gpuward cell token` printed") from error
+        raise ConfigError(
+            t("this is no join token: copy all of what `gpuward cell token` printed")
+        ) from error
     if not token.startswith(PREFIX) or not found.urls:
-        raise ConfigError("this is no join token: copy all of what `gpuward cell token` printed")
+        raise ConfigError(t("this is no join token: copy all of what `gpuward cell token` printed"))
     return found
 
 
@@ -141,7 +150,7 @@ def _key(file: Path) -> str:
         with suppress(KeyError):  # no such user: the agent runs as root, or is not installed yet
             user = pwd.getpwnam(USER)
             os.chown(file, user.pw_uid, user.pw_gid)
-    pair = nkeys.from_seed(bytearray(nkey_seed(file, "the node's seed").encode()))
+    pair = nkeys.from_seed(bytearray(nkey_seed(file, t("the node's seed")).encode()))
     return str(pair.public_key.decode())
 
 
@@ -152,7 +161,10 @@ def _ask(invited: Invitation, body: Mapping[str, str]) -> dict[str, Any]:
         parts = urlsplit(url)
         if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
             raise ConfigError(
-                f"{inert(clip(url, 200))}: the token leads over an open connection: make one with an https:// address"
+                t(
+                    "{url}: the token leads over an open connection: make one with an https:// address",
+                    url=inert(clip(url, 200)),
+                )
             )
         try:
             trusted = _authority(url, invited.fingerprint) if parts.scheme == "https" else None
@@ -177,13 +189,17 @@ def _authority(url: str, fingerprint: str) -> ssl.SSLContext:
         named = next((der for der in each if hashlib.sha256(der).hexdigest() == fingerprint), b"")
         context = ssl.create_default_context(cadata=named) if named else None
     except (ValueError, ssl.SSLError) as error:
-        raise Refused(f"{url}: what it shows is no certificate") from error
+        raise Refused(t("{url}: what it shows is no certificate", url=url)) from error
     if not each:
-        raise Refused(f"{url}: what it shows is no certificate")
+        raise Refused(t("{url}: what it shows is no certificate", url=url))
     if context is None:
         raise Refused(
-            f"{url}: its authority is not the one that the token names: the cell's authority was rotated since the token was "
-            "made (make another: `gpuward cell token`), the token is of another cell, or somebody is in between"
+            t(
+                "{url}: its authority is not the one that the token names: the cell's authority was rotated "
+                "since the token was made (make another: `gpuward cell token`), the token is of another cell, "
+                "or somebody is in between",
+                url=url,
+            )
         )
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
@@ -217,9 +233,9 @@ def _exchange(url: str, trusted: ssl.SSLContext | None, body: bytes | None = Non
         reason = getattr(error, "reason", error)
         if isinstance(reason, ssl.SSLCertVerificationError):
             raise Refused(f"{url}: {reasons.of_certificate(reason)}") from error
-        raise Unreachable(f"{url} does not answer: {reason}") from error
+        raise Unreachable(t("{url} does not answer: {reason}", url=url, reason=reason)) from error
     if not isinstance(found, dict):
-        raise Unreachable(f"{url}: not a console of gpuward")
+        raise Unreachable(t("{url}: not a console of gpuward", url=url))
     return found
 
 
@@ -228,7 +244,7 @@ def _said(url: str, error: urllib.error.HTTPError) -> GpuwardError:
     try:
         why = str(json.loads(error.read(MAX_ANSWER))["error"])
     except (ValueError, KeyError, TypeError, OSError):
-        why = f"it answers {error.code}"
+        why = t("it answers {code}", code=error.code)
     text = f"{url}: {inert(clip(why, 500))}"
     if error.code == http.client.TOO_MANY_REQUESTS:
         again = error.headers.get("Retry-After", "")
@@ -246,7 +262,9 @@ def _answer(found: Mapping[str, Any]) -> dict[str, Any]:
         isinstance(one, str) for one in (*texts.values(), *trusted, *trusted.values())
     )
     if not good:
-        raise Unreachable("the console's answer is not one that this agent knows: is it much older or newer?")
+        raise Unreachable(
+            t("the console's answer is not one that this agent knows: is it much older or newer?")
+        )
     serial = found.get("trust_serial", 0)  # older consoles do not say it
     return texts | {"trusted_keys": trusted, "trust_serial": serial if isinstance(serial, int) else 0}
 
@@ -269,7 +287,9 @@ def _write(config: Path, values: Mapping[str, Any]) -> None:
         config_file.load(draft)
     except ConfigError as error:
         draft.unlink()
-        raise ConfigError(f"{config} was not changed, as it would not be valid: {error}") from error
+        raise ConfigError(
+            t("{config} was not changed, as it would not be valid: {error}", config=config, error=error)
+        ) from error
     draft.replace(config)
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
+from agent.shared.words import t
 
 USER = "gpuward"  # of the brain's unit
 _ROOT = 0
@@ -38,14 +39,24 @@ def as_owner(place: Path) -> Iterator[None]:
         os.seteuid(user)
     except OSError as error:  # e.g. a container's root that may not change users: the process ends with this
         raise ConfigError(
-            f"{place} belongs to {_name(user)}, and root may not act as that user here ({error.strerror}): say it as them"
+            t(
+                "{place} belongs to {user}, and root may not act as that user here ({strerror}): say it as them",
+                place=place,
+                user=_name(user),
+                strerror=error.strerror,
+            )
         ) from error
     try:
         yield
     except PermissionError as error:
         raise ConfigError(
-            f"{error.filename or place}: {error.strerror}: what is in a folder of {_name(user)} is done with the rights of "
-            f"{_name(user)}, also when root says it. Give the file to {_name(user)}"
+            t(
+                "{filename}: {strerror}: what is in a folder of {user} is done with the rights of {user}, "
+                "also when root says it. Give the file to {user}",
+                filename=error.filename or place,
+                strerror=error.strerror,
+                user=_name(user),
+            )
         ) from error
     finally:
         os.seteuid(_ROOT)

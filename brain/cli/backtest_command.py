@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from agent.contract.errors import ConfigError
+from agent.shared.words import t
 from brain.cli.backtest import difference, folder_run, page, recorded, rule_sets
 from brain.cli.backtest.kernel_logs import Progress
 from brain.cli.backtest.outcome import Backtest
@@ -23,7 +24,9 @@ _LONG = 20_000_000  # bytes; less is read before anybody looks
 
 def _version(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     if value and not re.fullmatch(r"\d+(\.\d+)*", value):
-        raise click.BadParameter(f"a version has numbers and dots, as 580.82: not {value!r}")
+        raise click.BadParameter(
+            t("a version has numbers and dots, as 580.82: not {value}", value=repr(value))
+        )
     return value
 
 
@@ -77,11 +80,14 @@ def _is_log(path: Path) -> bool:
     if path.is_dir():
         return False
     if not path.exists():
-        raise ConfigError(f"{path}: there is no such file or folder")
+        raise ConfigError(t("{path}: there is no such file or folder", path=path))
     if not recorded.is_log(path):
         raise ConfigError(
-            f"{path}: is no file of `gpuward log export`: name the folder of the kernel logs, or ask `gpuward diagnose` about "
-            "this one"
+            t(
+                "{path}: is no file of `gpuward log export`: name the folder of the kernel logs, or ask "
+                "`gpuward diagnose` about this one",
+                path=path,
+            )
         )
     return True
 
@@ -89,7 +95,7 @@ def _is_log(path: Path) -> bool:
 def _of_log(path: Path, chosen: RuleSet | None, before: RuleSet | None) -> list[Backtest]:
     """With one rule set, and before it with the other; without any, the log's own as they were, with what came of them."""
     site = recorded.site_of(path)
-    own = RuleSet(source=OF_THE_LOG) if site is not None else rule_sets.shipped()
+    own = RuleSet(source=t(OF_THE_LOG)) if site is not None else rule_sets.shipped()
     found = []
     for one in (*((before,) if before is not None else ()), chosen or own):
         observe = chosen is not None or before is not None

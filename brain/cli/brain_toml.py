@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from agent.contract.errors import ConfigError
+from agent.shared.words import t
 from brain import config as brain_config
 from brain.cell.authority import Authority
 from brain.cli.as_owner import as_owner
@@ -31,14 +32,23 @@ def load(path: Path | None, data: Path | None) -> BrainConfig:
     """Reads it. ConfigError: it cannot be read. With neither a file nor a folder somebody is told of which brain this is."""
     found = brain_config.load(chosen(path))
     if chosen(path) is None and data is None:
-        click.echo(f"there is no {DEFAULT_CONFIG}: this is about {found.data_dir}, the default", err=True)
+        click.echo(
+            t(
+                "there is no {default_config}: this is about {data_dir}, the default",
+                default_config=DEFAULT_CONFIG,
+                data_dir=found.data_dir,
+            ),
+            err=True,
+        )
     return found.model_copy(update={"data_dir": data.resolve()}) if data else found
 
 
 def check_cell(config: BrainConfig) -> None:
     """ConfigError: there is nothing of a cell here, neither an authority nor a signing key."""
     if not (Authority(config.cell_dir).exists() or config.signing_key.exists()):
-        raise ConfigError(f"{config.cell_dir}: there is no cell yet: `gpuward cell init --name NAME`")
+        raise ConfigError(
+            t("{cell_dir}: there is no cell yet: `gpuward cell init --name NAME`", cell_dir=config.cell_dir)
+        )
 
 
 @contextmanager

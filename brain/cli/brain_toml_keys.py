@@ -13,6 +13,7 @@ from typing import Any
 
 from agent.contract.errors import ConfigError
 from agent.shared import files
+from agent.shared.words import t
 from brain import config as brain_config
 from brain.cell.authority import Authority
 from brain.config import BrainConfig
@@ -53,7 +54,7 @@ def changed(path: Path, keys: Keys) -> str:
     text = before
     for table, values in keys.items():
         text = _with(text, table, values)
-    by_hand = f"{path} was not changed: write these keys yourself:\n\n{shown(keys)}"
+    by_hand = t("{path} was not changed: write these keys yourself:\n\n{shown}", path=path, shown=shown(keys))
     try:
         if tomllib.loads(text) != _merged(tomllib.loads(before), keys):
             raise ConfigError(by_hand)

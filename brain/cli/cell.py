@@ -11,8 +11,8 @@ from typing import Any
 import click
 import orjson
 
-from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
+from agent.shared.words import many, t
 from brain.adapters import keys, nats_accounts
 from brain.adapters.nats_accounts import Member
 from brain.cell import by_hand
@@ -26,7 +26,7 @@ from brain.cli.as_owner import as_owner, make_data_folder
 from brain.cli.brain_toml import DEFAULT_CONFIG, check_cell, chosen, in_cell, in_config, in_data, load
 from brain.cli.cell_export import make_brain_seed, registry_of
 from brain.cli.operator_commands import Duration
-from brain.cli.terminal import print_json
+from brain.cli.terminal import padded, print_json
 from brain.config import BrainConfig
 
 
@@ -55,7 +55,7 @@ def _day(at: float) -> str:
 
 
 def _marked(at: float, now: float) -> str:
-    return " EXPIRED" if at <= now else " ENDS SOON" if ends_soon(at, now) else ""
+    return t(" EXPIRED") if at <= now else t(" ENDS SOON") if ends_soon(at, now) else ""
 
 
 @click.group()
@@ -82,7 +82,9 @@ def init(names: tuple[str, ...], write: bool, path: Path | None, data: Path | No
     keys = brain_toml_keys.reachable(config, authority, names)
     file = chosen(path)
     if write and file is None:
-        raise ConfigError(f"--write: there is no {DEFAULT_CONFIG}: give --config")
+        raise ConfigError(
+            t("--write: there is no {default_config}: give --config", default_config=DEFAULT_CONFIG)
+        )
     text = brain_toml_keys.changed(file, keys) if write and file else ""
     # First the file: a cell that is there is not made again, and then nobody would say any more what brain.toml needs.
     with brain_toml_keys.written(file, text) if text and file else nullcontext():
@@ -96,10 +98,13 @@ def init(names: tuple[str, ...], write: bool, path: Path | None, data: Path | No
         click.echo("(where it runs already: systemctl restart gpuward)")
     else:
         click.echo(
-            "Change these keys of brain.toml in the tables that are there (no table may be there twice), and restart the brain"
-            f"\n(--write does it for you):\n\n{brain_toml_keys.shown(keys)}"
+            t(
+                "Change these keys of brain.toml in the tables that are there (no table may be there twice), "
+                "and restart the brain\n(--write does it for you):\n\n{shown}",
+                shown=brain_toml_keys.shown(keys),
+            )
         )
-    click.echo("Then let nodes join: gpuward cell token --nodes 'gpu-*' --count 100")
+    click.echo(t("Then let nodes join: gpuward cell token --nodes 'gpu-*' --count 100"))
 
 
 @cell.command("add-node")
@@ -112,9 +117,9 @@ def add_node(name: str, public: str, path: Path | None, data: Path | None) -> No
     with in_cell(path, data) as config:
         registry_of(config).add(name, public, now=time.time())
         _done(config, f"let node {name} in")
-        click.echo(f"node {name} may connect")
+        click.echo(t("node {name} may connect", name=name))
         if more := by_hand.todo(config, name, joined=True):
-            click.echo(f"Not done yet: {more}.")
+            click.echo(t("Not done yet: {more}.", more=more))
 
 
 @cell.command()
@@ -147,18 +152,30 @@ def token(
         fingerprint = authority.fingerprint() if authority.exists() else ""
         if not urls:
             if not fingerprint:
-                raise ConfigError("there is no authority: give --url, or make one (`gpuward cell init`)")
+                raise ConfigError(t("there is no authority: give --url, or make one (`gpuward cell init`)"))
             name = authority.names()[0]
             urls = (f"https://{f'[{name}]' if ':' in name else name}:{config.console.port}",)
         for url in urls:
             check_url(url)
         if not nodes:
-            raise ConfigError("--nodes: want a glob of names, e.g. 'gpu-*'")
+            raise ConfigError(t("--nodes: want a glob of names, e.g. 'gpu-*'"))
         now = time.time()
         id_, secret = registry.make_token(nodes, count=count, now=now, lasts_s=lasts_s, replace=replace)
-        _done(config, f"made join token {id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}")
+        _done(
+            config,
+            f"made join token {id_}: {count} of nodes {repr(nodes)} until {_day(now + lasts_s)}",
+        )
         click.echo(invitation(urls, fingerprint, id_, secret))
-        click.echo(f"{id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}", err=True)
+        click.echo(
+            t(
+                "{id}: {count} of nodes {nodes} until {now}",
+                id=id_,
+                count=count,
+                nodes=repr(nodes),
+                now=_day(now + lasts_s),
+            ),
+            err=True,
+        )
 
 
 @cell.command()
@@ -170,9 +187,9 @@ def revoke(what: str, path: Path | None, data: Path | None) -> None:
     with in_cell(path, data) as config:
         revoked = registry_of(config).revoke(what, by=_operator(), now=time.time())
         _done(config, f"revoked {revoked}")
-        click.echo(f"revoked: {revoked}")
+        click.echo(t("revoked: {revoked}", revoked=revoked))
         if revoked.startswith("node ") and (more := by_hand.todo(config, what, joined=False)):
-            click.echo(f"Not done yet: {more}.")
+            click.echo(t("Not done yet: {more}.", more=more))
 
 
 @cell.command()
@@ -219,22 +236,25 @@ def rotate(
     authority  the certificate authority
     """
     if only and not names:
-        raise click.UsageError("--only needs --name")
+        raise click.UsageError(t("--only needs --name"))
     with in_cell(path, data) as config:
         if what == "server":
             _rotate_server(Authority(config.cell_dir), names, only=only)
-            _done(config, f"made a new certificate for {', '.join(Authority(config.cell_dir).names())}")
+            _done(
+                config,
+                f"made a new certificate for {', '.join(Authority(config.cell_dir).names())}",
+            )
             return
         if names:
-            raise click.UsageError("--name is for the server's certificate")
+            raise click.UsageError(t("--name is for the server's certificate"))
         check_cell(config)
         if compromised and what != KeyKind.SIGNING:
-            raise ConfigError("--compromised is for the signing key")
+            raise ConfigError(t("--compromised is for the signing key"))
         _make_folder(config)
         said = cell_rotate.rotate(
             config, KeyKind(what), overlap_s, by=_operator(), at_once=at_once, compromised=compromised
         )
-        how = " as compromised" if compromised else " at once" if at_once else ""
+        how = t(" as compromised") if compromised else t(" at once") if at_once else ""
         _done(config, f"began to rotate {what}{how}")
         click.echo(said)
 
@@ -253,17 +273,30 @@ def _rotate_server(authority: Authority, names: tuple[str, ...], *, only: bool) 
             ) from error
     now = list(dict.fromkeys(names if only else (*names, *before)))
     authority.issue(now, time.time())
-    click.echo(f"{authority.certificate_file}: for {', '.join(now)}; ends {_day(authority.ends()[1])}")
+    click.echo(
+        t(
+            "{certificate_file}: for {now}; ends {ends}",
+            certificate_file=authority.certificate_file,
+            now=", ".join(now),
+            ends=_day(authority.ends()[1]),
+        )
+    )
     if added := [name for name in now if name not in before]:
         click.echo(
-            f"New: {', '.join(added)}. List names (addresses need not be) in console.hosts of brain.toml, and restart the brain. "
-            "Nodes go on to where nats_url of their agent.toml leads: run `gpuward-agent join` there again, with a new token, "
-            "to change it."
+            t(
+                "New: {added}. List names (addresses need not be) in console.hosts of brain.toml, and restart "
+                "the brain. Nodes go on to where nats_url of their agent.toml leads: run `gpuward-agent join` "
+                "there again, with a new token, to change it.",
+                added=", ".join(added),
+            )
         )
     if gone := [name for name in before if name not in now]:
         click.echo(
-            f"Gone: {', '.join(gone)}. A node or a person who comes by that name is refused at the next connection: it does "
-            "not fit the certificate any more."
+            t(
+                "Gone: {gone}. A node or a person who comes by that name is refused at the next connection: "
+                "it does not fit the certificate any more.",
+                gone=", ".join(gone),
+            )
         )
 
 
@@ -317,22 +350,37 @@ def _show(config: BrainConfig, *, plain: bool) -> None:
         print_json(found)
         return
     click.echo(
-        f"cell {found['cell']}, authority {found['fingerprint'][:16] or 'none'}, names {', '.join(found['names']) or 'none'}"
-        + (f" (and {', '.join(ALWAYS)} in each certificate)" if found["names"] else "")
+        t(
+            "cell {cell}, authority {fingerprint}, names {names}",
+            cell=found["cell"],
+            fingerprint=found["fingerprint"][:16] or t("none"),
+            names=", ".join(found["names"]) or t("none"),
+        )
+        + (t(" (and {always} in each certificate)", always=", ".join(ALWAYS)) if found["names"] else "")
     )
     if authority.exists():
         until = {
-            what: f"{what} until {_day(at)}{_marked(at, now)}"
-            for what, at in zip(("authority", "certificate"), authority.ends(), strict=True)
+            what: t("{what} until {at}{marked}", what=what, at=_day(at), marked=_marked(at, now))
+            for what, at in zip((t("authority"), t("certificate")), authority.ends(), strict=True)
         }
         click.echo(f"{until['certificate']}, {until['authority']}")
         if trouble := authority.trouble(now):
             click.echo(trouble)
-    click.echo(counted(len(found["nodes"]), "node"))
+    click.echo(many(len(found["nodes"]), "node"))
     for name, node in found["nodes"].items():
-        click.echo(f"  {name:<24} since {node['since']} by {node['by']}")
+        click.echo(
+            t("  {name} since {since} by {by}", name=padded(name, 24), since=node["since"], by=node["by"])
+        )
     for id_, one in found["tokens"].items():
-        click.echo(f"join token {id_}: {one['left']} of nodes {one['nodes']!r} until {one['expires']}")
+        click.echo(
+            t(
+                "join token {id}: {left} of nodes {nodes} until {expires}",
+                id=id_,
+                left=one["left"],
+                nodes=repr(one["nodes"]),
+                expires=one["expires"],
+            )
+        )
     for line in cell_rotate.lines(found["keys"]):
         click.echo(line)
 
@@ -356,7 +404,13 @@ def _show(config: BrainConfig, *, plain: bool) -> None:
 def export(folder: Path, seed: Path | None, path: Path | None, data: Path | None) -> None:
     """Writes what a NATS cluster of your own in operator mode needs: its README.txt says what to do with it."""
     count = cell_export.export(load(path, data), folder, seed)
-    click.echo(f"{count} accounts written: {folder / 'README.txt'} says what to do with them")
+    click.echo(
+        t(
+            "{count} accounts written: {folder} says what to do with them",
+            count=count,
+            folder=folder / "README.txt",
+        )
+    )
 
 
 cell.command("share")(cell_shared.share_command)
@@ -367,7 +421,7 @@ cell.command("certificate")(cell_shared.certificate_command)
 def _accounts(config: BrainConfig, registry: CellRegistry) -> str:
     """The accounts block of a NATS server's configuration (JSON is a subset of its format)."""
     if config.brain_seed is None:
-        raise ConfigError("this brain connects to NATS without an NKEY: give it one (nats.seed_file)")
+        raise ConfigError(t("this brain connects to NATS without an NKEY: give it one (nats.seed_file)"))
     brain, *also = keys.nkeys_in_force(config.brain_seed)
     members = [
         Member(name=name, public=node.public, nodes=(name,))

@@ -7,6 +7,7 @@ import orjson
 
 from agent.contract.errors import ConfigError
 from agent.shared import files
+from agent.shared.words import t
 from brain.adapters import nats_jwt, nkey, operator_mode
 from brain.adapters.nats_accounts import BRAINS, SYSTEM, account_name
 from brain.adapters.nkey import Nkey, NkeyKind
@@ -45,7 +46,9 @@ up the brain, `no_fast_producer_stall: true`. SYSTEM.creds below are the credent
 def registry_of(config: BrainConfig) -> CellRegistry:
     """The nodes of this cell. ConfigError: there is no cell yet."""
     if not config.cell_dir.is_dir():
-        raise ConfigError(f"{config.cell_dir}: there is no cell yet: `gpuward cell init --name NAME`")
+        raise ConfigError(
+            t("{cell_dir}: there is no cell yet: `gpuward cell init --name NAME`", cell_dir=config.cell_dir)
+        )
     return CellRegistry(config.registry_file, config.nats.embedded.nodes)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
+from agent.shared.words import later, many, t
 from brain.adapters.rotation import KeyRotation
 from brain.cell.confirmations import ahead, is_behind, read_confirmed
 from brain.cell.registry import CellRegistry
@@ -14,11 +14,14 @@ from brain.cell.trust import KeyKind, Rotation, Stage
 from brain.config import BrainConfig
 
 _MOST_NAMES = 20
-_COMPROMISED = (
+_COMPROMISED = later(
     "A new key signs commands from now on, and no old one endorses it. EVERY NODE MUST JOIN AGAIN:\n"
-    "  gpuward cell token --nodes 'gpu-*' --count 100      then, on each node: gpuward-agent join TOKEN, and restart the agent\n"
-    "Until then a node that has heard of it takes no command from anybody, and goes on reporting. A node that was not reached\n"
-    "still obeys the old key, so rotate the brain's NKEY too (`gpuward cell rotate brain`): without it nobody can send it one.\n"
+    "  gpuward cell token --nodes 'gpu-*' --count 100      then, on each node: gpuward-agent join TOKEN, and "
+    "restart the agent\n"
+    "Until then a node that has heard of it takes no command from anybody, and goes on reporting. A node that "
+    "was not reached\n"
+    "still obeys the old key, so rotate the brain's NKEY too (`gpuward cell rotate brain`): without it nobody "
+    "can send it one.\n"
     "`gpuward cell show` names the nodes that have not joined again."
 )
 
@@ -33,34 +36,43 @@ def rotate(
     """
     if kind is KeyKind.BRAIN and config.nats.operator is not None:
         raise ConfigError(
-            "in operator mode the brain's NKEY belongs to a user of an account, and gpuward does not exchange it: revoke that "
-            "user with your operator's tools, and make another"
+            t(
+                "in operator mode the brain's NKEY belongs to a user of an account, and gpuward does not "
+                "exchange it: revoke that user with your operator's tools, and make another"
+            )
         )
     rotation, now = KeyRotation(config), time.time()
     if compromised:
         rotation.replace_compromised()
-        return _COMPROMISED
+        return t(_COMPROMISED)
     under_way = kind in rotation.file.state().rotations
     if not under_way or not at_once:
         rotation.begin(kind, now=now, overlap_s=overlap_s, by=by)
     if at_once:
         rotation.hurry(kind, now=now, by=by)
     if kind is KeyKind.BRAIN and not config.embedded and not at_once:
-        return (
-            "the brain's next NKEY is there. Write the accounts again (`gpuward cell show --nats-accounts`), reload the\n"
-            "servers, and say `gpuward cell rotate brain --now`; then do both once more: the old NKEY is no longer among them"
+        return t(
+            "the brain's next NKEY is there. Write the accounts again (`gpuward cell show --nats-accounts`), "
+            "reload the\nservers, and say `gpuward cell rotate brain --now`; then do both once more: the old "
+            "NKEY is no longer among them"
         )
     waits = (
         ""
         if at_once or kind is KeyKind.BRAIN
-        else f" when all live nodes have confirmed it, at {_time(now + overlap_s)} at the latest"
+        else t(" when all live nodes have confirmed it, at {now} at the latest", now=_time(now + overlap_s))
     )
-    said = f"{kind.value}: the running brain puts the new key into use{waits}. `gpuward cell show` says how far it is"
+    said = t(
+        "{value}: the running brain puts the new key into use{waits}. `gpuward cell show` says how far it is",
+        value=kind.value,
+        waits=waits,
+    )
     left = _tokens_left(config, now) if kind is KeyKind.AUTHORITY else 0
     if left:
-        said += (
-            f"\n{counted(left, 'join token')} that can still be used {'names' if left == 1 else 'name'} the old authority and "
-            "will be worth nothing when the rotation is over: make others then (`gpuward cell token`)"
+        said += t(
+            "\n{join_tokens} that can still be used {what} the old authority and will be worth nothing when "
+            "the rotation is over: make others then (`gpuward cell token`)",
+            join_tokens=many(left, "join token"),
+            what=t("names") if left == 1 else "name",
         )
     return said
 
@@ -96,7 +108,7 @@ def shown(config: BrainConfig, registered: Iterable[str]) -> dict[str, Any]:
             for kind, one in state.rotations.items()
         },
         "unconfirmed": {
-            name: "live" if name in confirmed and confirmed[name].live else "not heard"
+            name: t("live") if name in confirmed and confirmed[name].live else t("not heard")
             for name in behind
             if name not in again
         },
@@ -112,32 +124,49 @@ def shown(config: BrainConfig, registered: Iterable[str]) -> dict[str, Any]:
 def lines(keys: Mapping[str, Any]) -> Iterator[str]:
     """The same, for people."""
     for number, key_id in enumerate(keys["signing"]):
-        yield f"signing key {key_id}: {'signs commands' if number == 0 else 'accepted too'}"
-    for kind, one in keys["rotations"].items():
-        until = f"until {one['switch_at']} at the latest"
-        if not one["switch_at"]:
-            until = f"until you say `gpuward cell rotate {kind} --now`, when your servers accept both"
-        how = (
-            f"both are accepted, the old one is in use {until}"
-            if one["stage"] == Stage.OVERLAP.value
-            else "the new one is in use, the old one is being taken out"
+        yield t(
+            "signing key {key_id}: {what}",
+            key_id=key_id,
+            what=t("signs commands") if number == 0 else t("accepted too"),
         )
-        yield f"rotation of {kind} since {one['since']}: {how}"
+    for kind, one in keys["rotations"].items():
+        until = t("until {switch_at} at the latest", switch_at=one["switch_at"])
+        if not one["switch_at"]:
+            until = t(
+                "until you say `gpuward cell rotate {kind} --now`, when your servers accept both", kind=kind
+            )
+        how = (
+            t("both are accepted, the old one is in use {until}", until=until)
+            if one["stage"] == Stage.OVERLAP.value
+            else t("the new one is in use, the old one is being taken out")
+        )
+        yield t("rotation of {kind} since {since}: {how}", kind=kind, since=one["since"], how=how)
     if keys["unconfirmed"]:
         named = [f"{name} ({how})" for name, how in keys["unconfirmed"].items()]
-        yield f"announcement {keys['announcement']} not confirmed by {counted(len(named), 'node')}: {_some(named)}"
+        yield t(
+            "announcement {announcement} not confirmed by {nodes}: {named}",
+            announcement=keys["announcement"],
+            nodes=many(len(named), "node"),
+            named=_some(named),
+        )
     if keys["ahead"]:
-        yield f"{counted(len(keys['ahead']), 'node')} {ahead_of(keys)}: {_some(list(keys['ahead']))}"
+        yield f"{many(len(keys['ahead']), 'node')} {ahead_of(keys)}: {_some(list(keys['ahead']))}"
     if keys["join_again"]:
         again = keys["join_again"]
-        yield f"{len(again)} nodes take no command and must join again: {_some(again)}"
+        yield t(
+            "{again} nodes take no command and must join again: {again2}",
+            again=len(again),
+            again2=_some(again),
+        )
 
 
 def ahead_of(keys: Mapping[str, Any]) -> str:
     """What is wrong with nodes that trust newer announcements than ours."""
-    return (
-        f"trust newer keys than this brain has (announcement {max(keys['ahead'].values())}, ours is "
-        f"{keys['announcement']}) and may refuse every command"
+    return t(
+        "trust newer keys than this brain has (announcement {values}, ours is {announcement}) and may refuse "
+        "every command",
+        values=max(keys["ahead"].values()),
+        announcement=keys["announcement"],
     )
 
 
@@ -148,7 +177,7 @@ def _waits_for_a_person(config: BrainConfig, kind: KeyKind, rotation: Rotation) 
 
 def _some(names: list[str]) -> str:
     more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more (--json)" if more > 0 else "")
+    return ", ".join(names[:_MOST_NAMES]) + (t(" and {more} more (--json)", more=more) if more > 0 else "")
 
 
 def _time(at: float) -> str:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.contract.errors import ConfigError, ContractError
 from agent.shared import files
+from agent.shared.words import t
 from brain.adapters import keys, operator_mode, signing_key
 from brain.cell.authority import Authority
 from brain.cell.trust import TrustFile, TrustState
@@ -59,14 +60,16 @@ def gathered(config: BrainConfig) -> Shared:
     """
     check_cell(config)
     if TrustFile(config.cell_dir).state().rotations:
-        raise ConfigError("keys are being rotated: do it again when `gpuward cell show` says that it is over")
+        raise ConfigError(
+            t("keys are being rotated: do it again when `gpuward cell show` says that it is over")
+        )
     signing_key.check(config)
     keys.load_signer(config.signing_key)
     found = {name: path for name, path in _places(config).items() if path.exists()}
     try:
         texts = {name: path.read_text(encoding="ascii") for name, path in found.items()}
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"a file of the cell cannot be read: {error}") from error
+        raise ConfigError(t("a file of the cell cannot be read: {error}", error=error)) from error
     return Shared(cell=config.cell, files=texts)
 
 
@@ -79,9 +82,11 @@ def take(config: BrainConfig, shared: Shared, now: float) -> list[str]:
     places = _places(config)
     check_whole(shared.files)
     if shared.cell != config.cell:
-        raise ConfigError(f"this is of cell {shared.cell}, and brain.toml says {config.cell}")
+        raise ConfigError(
+            t("this is of cell {cell}, and brain.toml says {cell2}", cell=shared.cell, cell2=config.cell)
+        )
     if unknown := sorted(shared.files.keys() - places.keys()):
-        raise ConfigError(f"{unknown[0]!r} is nothing that brains have in common")
+        raise ConfigError(t("{unknown} is nothing that brains have in common", unknown=repr(unknown[0])))
     with as_owner(config.cell_dir):
         theirs, ours = _serial(shared), TrustFile(config.cell_dir).state().serial
     _check_same(shared, places, [_ACCOUNT] if theirs != ours else [_ACCOUNT, _SIGNING, _CA])
@@ -121,8 +126,11 @@ def _check_same(shared: Shared, places: Mapping[str, Path], names: list[str]) ->
                     "this again"
                 )
             raise ConfigError(
-                f"{places[name]} is another key than the one of this file: they are two cells. Nodes obey one of them only; "
-                "move the wrong one away, with the whole data folder that it is in"
+                t(
+                    "{places} is another key than the one of this file: they are two cells. Nodes obey one of "
+                    "them only; move the wrong one away, with the whole data folder that it is in",
+                    places=places[name],
+                )
             )
 
 
@@ -141,7 +149,9 @@ def _serial(shared: Shared) -> int:
     try:
         return TrustState.model_validate_json(text).serial if text else 0
     except (ValidationError, ContractError) as error:
-        raise ConfigError(f"{_TRUST} in this file is not what it was: nothing was taken") from error
+        raise ConfigError(
+            t("{trust} in this file is not what it was: nothing was taken", trust=_TRUST)
+        ) from error
 
 
 def _text(path: Path) -> str:
@@ -151,7 +161,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        raise ConfigError(t("{path} cannot be read: {error}", path=path, error=error)) from error
 
 
 def _read(file: Path) -> Shared:
@@ -159,9 +169,11 @@ def _read(file: Path) -> Shared:
         with sys.stdin.buffer if file == _STDIO else file.open("rb") as source:
             return Shared.model_validate_json(source.read(_MOST_BYTES))
     except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+        raise ConfigError(
+            t("{file}: cannot be read: {strerror}", file=file, strerror=error.strerror)
+        ) from error
     except ValidationError as error:
-        raise ConfigError(f"{file} is not what `gpuward cell share` writes") from error
+        raise ConfigError(t("{file} is not what `gpuward cell share` writes", file=file)) from error
 
 
 @click.argument("file", type=click.Path(path_type=Path))
@@ -177,10 +189,17 @@ def share_command(file: Path, path: Path | None, data: Path | None) -> None:
     try:
         files.write(file, body.encode(), sync=True, mode=0o600)
     except OSError as error:
-        raise ConfigError(f"{file}: cannot be written: {error.strerror}") from error
+        raise ConfigError(
+            t("{file}: cannot be written: {strerror}", file=file, strerror=error.strerror)
+        ) from error
     check = check_of(shared.cell, shared.files)
     click.echo(
-        f"{file}: on the other brain's machine, as root, say `gpuward cell take FILE --check {check}`; then remove it on both"
+        t(
+            "{file}: on the other brain's machine, as root, say `gpuward cell take FILE --check {check}`; "
+            "then remove it on both",
+            file=file,
+            check=check,
+        )
     )
 
 
@@ -196,8 +215,12 @@ def take_command(file: Path, path: Path | None, data: Path | None, check: str) -
     shared = _read(file)
     if check and check != check_of(shared.cell, shared.files):
         raise ConfigError(
-            f"{file} is not what `gpuward cell share` has written when it printed {check}: it has changed on its way, or is "
-            "another one. Nothing was taken: bring it again"
+            t(
+                "{file} is not what `gpuward cell share` has written when it printed {check}: it has changed "
+                "on its way, or is another one. Nothing was taken: bring it again",
+                file=file,
+                check=check,
+            )
         )
     written = take(config, shared, time.time())
     click.echo(f"taken: {', '.join(written)}" if written else "nothing is new: this brain has it all")
@@ -214,8 +237,11 @@ def take_command(file: Path, path: Path | None, data: Path | None, check: str) -
     seed = operator_mode.brain_seed_file(config)
     if _SEED in shared.files and _text(seed).strip() != shared.files[_SEED].strip():
         click.echo(
-            f"{seed} stays, though that of the file is another one, and nobody can tell which is newer: if it was rotated there, "
-            "remove it here and say this again"
+            t(
+                "{seed} stays, though that of the file is another one, and nobody can tell which is newer: if "
+                "it was rotated there, remove it here and say this again",
+                seed=seed,
+            )
         )
 
 
@@ -234,7 +260,12 @@ def certificate_command(folder: Path, names: tuple[str, ...]) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         authority.make("NATS", names, now)
     click.echo(
-        f"{authority.certificate_file}: for {', '.join(authority.names())}; ends {_day(authority.ends()[1])}"
+        t(
+            "{certificate_file}: for {names}; ends {ends}",
+            certificate_file=authority.certificate_file,
+            names=", ".join(authority.names()),
+            ends=_day(authority.ends()[1]),
+        )
     )
 
 

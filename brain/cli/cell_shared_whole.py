@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from agent.contract.errors import ConfigError
+from agent.shared.words import t
 
 _DIGITS = 16
 _SEED_BYTES = 32
@@ -30,8 +31,12 @@ def check_whole(files: Mapping[str, str]) -> None:
             _check(name, text, files)
         except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, nkeys.NkeysError) as error:
             raise ConfigError(
-                f"{name} in this file is damaged ({type(error).__name__}): nothing was taken. Write the file again "
-                "(`gpuward cell share` on the other brain's machine)"
+                t(
+                    "{name} in this file is damaged ({name2}): nothing was taken. Write the file again "
+                    "(`gpuward cell share` on the other brain's machine)",
+                    name=name,
+                    name2=type(error).__name__,
+                )
             ) from error
 
 

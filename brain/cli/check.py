@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agent.contract.counted import counted
+from agent.shared.words import many, t
 from brain.adapters import pack as packs
 from brain.cli.terminal import print_json
 from brain.core.pack import lint
@@ -101,18 +101,48 @@ def _data(report: Report) -> dict[str, object]:
 
 def _text(report: Report) -> str:
     lines = [str(fault) for fault in report.faults]
-    lines += [f"{fault.file}:{fault.line}: warning: {fault.key}: {fault.text}" for fault in report.warnings]
+    lines += [
+        t(
+            "{file}:{line}: warning: {key}: {text}",
+            file=fault.file,
+            line=fault.line,
+            key=fault.key,
+            text=fault.text,
+        )
+        for fault in report.warnings
+    ]
     if report.version:
         lines += [
-            f"pack {report.version}",
-            f"  {counted(report.rules, 'rule')}, {report.rules_with_examples} with a positive and a negative example",
-            f"  {counted(report.symptoms, 'symptom')}, {report.symptoms_used} used by rules",
-            f"  {counted(report.runbooks, 'runbook')}, {report.runbooks_reachable} reachable",
-            f"  {report.examples} examples run, {report.examples_passed} passed; matched by {report.matcher}",
+            t("pack {version}", version=report.version),
+            t(
+                "  {rules}, {rules_with_examples} with a positive and a negative example",
+                rules=many(report.rules, "rule"),
+                rules_with_examples=report.rules_with_examples,
+            ),
+            t(
+                "  {symptoms}, {symptoms_used} used by rules",
+                symptoms=many(report.symptoms, "symptom"),
+                symptoms_used=report.symptoms_used,
+            ),
+            t(
+                "  {runbooks}, {runbooks_reachable} reachable",
+                runbooks=many(report.runbooks, "runbook"),
+                runbooks_reachable=report.runbooks_reachable,
+            ),
+            t(
+                "  {examples} examples run, {examples_passed} passed; matched by {matcher}",
+                examples=report.examples,
+                examples_passed=report.examples_passed,
+                matcher=report.matcher,
+            ),
         ]
     if report.faults:
-        many = len(report.faults)
-        lines.append(f"{many} error{'s' if many > 1 else ''}: no brain will load these rules and runbooks")
+        lines.append(
+            t(
+                "{errors}: no brain will load these rules and runbooks",
+                errors=many(len(report.faults), "error"),
+            )
+        )
     else:
-        lines.append("all well")
+        lines.append(t("all well"))
     return "\n".join(lines)

@@ -15,6 +15,7 @@ import click
 
 from agent.contract.inert import inert, inert_data
 from agent.shared import reasons
+from agent.shared.words import t
 from brain.cli import listener
 from brain.cli.answers import NoteJson, SaidJson
 from brain.console.access import local_token
@@ -83,16 +84,22 @@ class Client:
         try:
             body = answer.read(MOST + 1)
         except (OSError, http.client.HTTPException) as error:
-            raise click.ClickException(f"{self._url}: the answer was interrupted: {error}") from error
+            raise click.ClickException(
+                t("{url}: the answer was interrupted: {error}", url=self._url, error=error)
+            ) from error
         if len(body) > MOST:
             raise click.ClickException(
-                f"{self._url}: the answer has more than {MOST // 1024**2} MiB: no brain's has"
+                t(
+                    "{url}: the answer has more than {most} MiB: no brain's has",
+                    url=self._url,
+                    most=MOST // 1024**2,
+                )
             )
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
             raise click.ClickException(
-                f"{self._url}: what answers there is no brain: its answer is not JSON"
+                t("{url}: what answers there is no brain: its answer is not JSON", url=self._url)
             ) from error
 
     def _read(self, body: Any) -> Any:
@@ -131,7 +138,7 @@ class Client:
             try:
                 return Path(name).name, answer.read()
             except (OSError, http.client.HTTPException) as error:
-                raise click.ClickException(f"the download was interrupted: {error}") from error
+                raise click.ClickException(t("the download was interrupted: {error}", error=error)) from error
 
     def pieces(self, *path: str, query: str = "") -> Iterator[bytes]:
         """Yields the file at `/api/v1/<path>` as it comes; a ClickException when it is interrupted."""
@@ -140,7 +147,7 @@ class Client:
                 while piece := answer.read(PIECE):
                     yield piece
             except (OSError, http.client.HTTPException) as error:
-                raise click.ClickException(f"the download was interrupted: {error}") from error
+                raise click.ClickException(t("the download was interrupted: {error}", error=error)) from error
 
     def watch(self, last: int, after: str = "") -> Iterator[tuple[str, NoteJson | None]]:
         """Yields (where the watch is, note) as notes are written; the note is None when there was none for a while. Ends when the
@@ -167,7 +174,7 @@ class Client:
 
     def _at(self, path: str) -> urllib.request.Request:
         if not self._url.lower().startswith(("http://", "https://")):
-            raise click.UsageError(f"--url {self._url!r} must begin with http:// or https://")
+            raise click.UsageError(t("--url {url} must begin with http:// or https://", url=repr(self._url)))
         try:
             request = urllib.request.Request(f"{self._url}{path}")  # noqa: S310 - http(s), checked
         except ValueError as error:
@@ -183,14 +190,19 @@ class Client:
             return local_token.found(url.port or (443 if url.scheme == "https" else 80)) if local else ""
         if url.scheme != "https" and not local:
             raise click.UsageError(
-                f"--url {self._url!r}: a token is sent by https only: anyone on the way could read it"
+                t(
+                    "--url {url}: a token is sent by https only: anyone on the way could read it",
+                    url=repr(self._url),
+                )
             )
         try:
             return self._token_file.read_text(encoding="ascii").strip()
         except OSError as error:
             raise click.UsageError(f"--token-file {self._token_file}: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise click.UsageError(f"--token-file {self._token_file}: not a token") from error
+            raise click.UsageError(
+                t("--token-file {token_file}: not a token", token_file=self._token_file)
+            ) from error
 
     def _opener(self) -> urllib.request.OpenerDirector:
         handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
@@ -226,8 +238,12 @@ class Client:
             if hint := self._not_gone(reason):
                 raise click.ClickException(f"{self._url}: {hint}") from error
             raise click.ClickException(
-                f"no brain answers at {self._url} ({reason}): start one with `gpuward up` or `gpuward run`, "
-                f"or set --url or GPUWARD_URL"
+                t(
+                    "no brain answers at {url} ({reason}): start one with `gpuward up` or `gpuward run`, or "
+                    "set --url or GPUWARD_URL",
+                    url=self._url,
+                    reason=reason,
+                )
             ) from error
 
     def _proxy(self) -> str:
@@ -245,22 +261,26 @@ class Client:
         if isinstance(reason, ssl.SSLCertVerificationError) and reasons.is_of_time(reason):
             return reasons.of_certificate(reason)
         if "CERTIFICATE_VERIFY_FAILED" in text:
-            why = getattr(reason, "verify_message", "") or "it is not trusted"
+            why = getattr(reason, "verify_message", "") or t("it is not trusted")
             by = (
-                f"{self._ca_file} does not vouch for it"
+                t("{ca_file} does not vouch for it", ca_file=self._ca_file)
                 if self._ca_file
-                else "give --ca-file or GPUWARD_CA_FILE"
+                else t("give --ca-file or GPUWARD_CA_FILE")
             )
-            return (
-                f"its certificate is not good ({why}): {by}; a cell's is cell/ca.pem in the brain's data_dir"
+            return t(
+                "its certificate is not good ({why}): {by}; a cell's is cell/ca.pem in the brain's data_dir",
+                why=why,
+                by=by,
             )
         if isinstance(reason, OSError) and "WRONG_VERSION_NUMBER" in text:
-            return "what answers there speaks no TLS: set --url or GPUWARD_URL to http://, or to the port of the brain"
+            return t(
+                "what answers there speaks no TLS: set --url or GPUWARD_URL to http://, or to the port of the brain"
+            )
         closed = isinstance(reason, (http.client.BadStatusLine, ConnectionResetError))
         if closed and self._url.lower().startswith("http:"):
-            return (
-                "what answers there speaks no plain HTTP: if the brain has a certificate, set --url or GPUWARD_URL to https://, "
-                "with --ca-file or GPUWARD_CA_FILE for a cell's own authority"
+            return t(
+                "what answers there speaks no plain HTTP: if the brain has a certificate, set --url or "
+                "GPUWARD_URL to https://, with --ca-file or GPUWARD_CA_FILE for a cell's own authority"
             )
         if proxy := self._proxy():
             host = urlsplit(self._url).hostname
@@ -283,10 +303,12 @@ def _message(error: urllib.error.HTTPError) -> str:
     try:
         body = json.load(error)
         if "error" in body and error.code == http.client.NOT_FOUND:
-            return "what answers there is a brain of version 0.1, whose API this gpuward does not speak: use its own"
+            return t(
+                "what answers there is a brain of version 0.1, whose API this gpuward does not speak: use its own"
+            )
         return inert(str(body["detail"]))
     except (ValueError, TypeError, KeyError):
-        return inert(f"the brain answered {error.code} {error.reason}")
+        return inert(t("the brain answered {code} {reason}", code=error.code, reason=error.reason))
 
 
 def for_client(function: F) -> F:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import click
 from click.shell_completion import CompletionItem
 
+from agent.shared.words import t
 from brain.cli.client import DEFAULT_URL, Client
 from brain.hold_words import to_hold
 
@@ -27,7 +28,18 @@ Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]
 
 def _incidents(client: Client, over: str) -> list[Value]:
     found = client.get("incidents", query=f"limit={MOST}{over}")["incidents"]
-    return [(one["id"], f"{one['severity']} {one['cause']} at {one['scope']}") for one in found]
+    return [
+        (
+            one["id"],
+            t(
+                "{severity} {cause} at {scope}",
+                severity=one["severity"],
+                cause=one["cause"],
+                scope=one["scope"],
+            ),
+        )
+        for one in found
+    ]
 
 
 def _any_incident(client: Client, _: str) -> list[Value]:
@@ -40,12 +52,14 @@ def _open_incident(client: Client, _: str) -> list[Value]:
 
 def _waiting(client: Client, _: str) -> list[Value]:
     found = client.get("runs", query=f"limit={MOST}&state=approval")["runs"]
-    return [(one["id"], f"{one['runbook']} at {one['scope']}") for one in found]
+    return [
+        (one["id"], t("{runbook} at {scope}", runbook=one["runbook"], scope=one["scope"])) for one in found
+    ]
 
 
 def _node(client: Client, begun: str) -> list[Value]:
     found = client.get("nodes", query=f"limit={MOST}&name={quote(begun, safe='')}*")["nodes"]
-    return [(one["name"], "" if one["alive"] else "unreachable") for one in found]
+    return [(one["name"], "" if one["alive"] else t("unreachable")) for one in found]
 
 
 def _scope(client: Client, begun: str) -> list[Value]:

@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
+from agent.shared.words import t
+
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -15,5 +17,5 @@ def completion(ctx: click.Context, shell: str) -> None:
     """
     found = get_completion_class(shell)
     if found is None:
-        raise click.ClickException(f"this version of click does not know {shell}")
+        raise click.ClickException(t("this version of click does not know {shell}", shell=shell))
     click.echo(found(ctx.find_root().command, {}, "gpuward", "_GPUWARD_COMPLETE").source())

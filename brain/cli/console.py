@@ -5,6 +5,7 @@ import subprocess
 
 import click
 
+from agent.shared.words import t
 from brain.cli.client import Client, for_client
 from brain.cli.terminal import as_json, print_json
 
@@ -27,7 +28,7 @@ def console(client: Client, opens: bool, plain: bool) -> None:
         print_json({"url": url, "lasts_s": made["lasts_s"]})
         return
     click.echo(url)
-    click.echo(f"Open it within {made['lasts_s']:.0f} s; it works once.", err=True)
+    click.echo(t("Open it within {lasts_s} s; it works once.", lasts_s=f"{made['lasts_s']:.0f}"), err=True)
     if opens:
         _open(url)
 
@@ -35,5 +36,5 @@ def console(client: Client, opens: bool, plain: bool) -> None:
 def _open(url: str) -> None:
     opener = next(filter(shutil.which, _OPENERS), None)
     if opener is None:
-        raise click.ClickException("there is no browser here: open the link where there is one")
+        raise click.ClickException(t("there is no browser here: open the link where there is one"))
     subprocess.run([opener, url], check=False)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from agent.shared.words import t
+
 NOBODY_LEADS = "nobody_leads"  # among the troubles; as brain/leader/leader_watch.py says it
 
 
@@ -14,9 +16,9 @@ def nobody_leads(status: Mapping[str, Any]) -> bool:
 def deaf(status: Mapping[str, Any]) -> str:
     """Why what the brain with this `/api/v1/status` says of nodes and faults is out of date; empty: it is not."""
     if not status.get("connected", True):
-        return "it is not connected to NATS, so it hears of no node and no fault"
+        return t("it is not connected to NATS, so it hears of no node and no fault")
     if nobody_leads(status):
-        return "nobody leads, so nothing that nodes say is taken up"
+        return t("nobody leads, so nothing that nodes say is taken up")
     if not status.get("caught_up", True):
-        return "it is still reading the log"
+        return t("it is still reading the log")
     return ""

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import click
 
-from agent.contract.counted import counted, span
 from agent.contract.errors import ConfigError
 from agent.contract.log_hosts import host_of
 from agent.shared.log_text import STDIN, Most, log_lines
+from agent.shared.words import language, many, span, t
 from brain.adapters import pack as packs
 from brain.cli import diagnosis
 from brain.cli.backtest.folder import looked_at, node_of_name
 from brain.cli.diagnosis import DiagnosedIncident, Diagnosis
 from brain.cli.log_nodes import node_name
-from brain.cli.terminal import hanging, page_width, print_json
+from brain.cli.terminal import hanging, padded, page_width, print_json
 from brain.topology.places_file import read_places
 
 _GATES = re.compile(r"; gates: .*?(?=; verified by |$)")  # of brain.core.healing.outline
@@ -32,7 +32,9 @@ _BESIDE = Path(__file__).resolve().parents[2]  # rules/ and runbooks/ are instal
 
 def _version(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     if value and not re.fullmatch(r"\d+(\.\d+)*", value):
-        raise click.BadParameter(f"a version has numbers and dots, as 580.82: not {value!r}")
+        raise click.BadParameter(
+            t("a version has numbers and dots, as 580.82: not {value}", value=repr(value))
+        )
     return value
 
 
@@ -50,7 +52,6 @@ def _version(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     type=click.Path(path_type=Path),
     help="Where the nodes stand, as in brain.toml; default: topology.yaml in the folder, if it is there.",
 )
-@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", help="Language of the advice.")
 @click.option("--json", "as_json", is_flag=True, help="JSON, for scripts.")
 def diagnose(
     files: tuple[Path, ...],
@@ -58,7 +59,6 @@ def diagnose(
     rules: Path | None,
     runbooks: Path | None,
     topology: Path | None,
-    lang: str,
     as_json: bool,
 ) -> None:
     """Explains what a kernel log means (FILE, several for several nodes, a folder of them, or standard input; gzip, bzip2, xz
@@ -86,8 +86,8 @@ def diagnose(
         logs[node] = lines
         unended |= {node} if ends_within else set()
     found = diagnosis.diagnose(pack, logs, driver=driver, unended=unended)
-    found.blind |= {name: f"it was not read: {why}" for name, why in given.unreadable.items()}
-    print_json(found.data()) if as_json else click.echo(_text(found, lang, page_width()))
+    found.blind |= {name: t("it was not read: {why}", why=why) for name, why in given.unreadable.items()}
+    print_json(found.data()) if as_json else click.echo(_text(found, page_width()))
     if found.blind:
         sys.exit(1)
 
@@ -113,65 +113,90 @@ def _looked_at(paths: Iterable[Path]) -> _Given:
             continue
         folder = looked_at(path)
         if not folder.files:
-            raise ConfigError(f"{path}: there is no log in this folder")
+            raise ConfigError(t("{path}: there is no log in this folder", path=path))
         found.files += [(one.path, one.node) for one in folder.files]
         found.topology = found.topology or folder.topology
         found.unreadable |= {str(path / name): why for name, why in folder.unreadable.items()}
     return found
 
 
-def _text(found: Diagnosis, lang: str, width: int) -> str:
-    blocks = [[*hanging("", f"NO ALL-CLEAR for {node}: {what}", width)] for node, what in found.blind.items()]
-    blocks += [[*_block(incident, lang, width)] for incident in found.incidents]
+def _text(found: Diagnosis, width: int) -> str:
+    blocks = [
+        [*hanging("", t("NO ALL-CLEAR for {node}: {what}", node=node, what=what), width)]
+        for node, what in found.blind.items()
+    ]
+    blocks += [[*_block(incident, width)] for incident in found.incidents]
     if found.other:
-        other = "Other lines that mean something, on which no rule acts:"
+        other = t("Other lines that mean something, on which no rule acts:")
         blocks.append([other, *(row for line in found.other for row in hanging("  ", line, width))])
     read = found.lines - found.unread
     if found.is_well() and found.other:
         blocks.append(
             [
                 *hanging(
-                    "", "No incident: no rule acts on what is above, and nothing else means anything.", width
+                    "",
+                    t("No incident: no rule acts on what is above, and nothing else means anything."),
+                    width,
                 )
             ]
         )
     elif found.is_well():
-        blocks.append([f"Nothing wrong found in {counted(read - found.foreign, 'line')}."])
+        blocks.append([t("Nothing wrong found in {lines}.", lines=many(read - found.foreign, "line"))])
     blocks += [[*hanging("", f"{node}: {what}", width)] for node, what in found.aside.items()]
-    tail = f"{counted(read, 'line')} read: {found.meaningful} with a known meaning, {read - found.meaningful} without."
+    tail = t(
+        "{lines} read: {meaningful} with a known meaning, {read} without.",
+        lines=many(read, "line"),
+        meaningful=found.meaningful,
+        read=read - found.meaningful,
+    )
     if found.unread:
-        tail += f" {counted(found.unread, 'line')} could not be read."
+        tail += t(" {lines} could not be read.", lines=many(found.unread, "line"))
     blocks.append([*hanging("", tail, width)])
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def _block(incident: DiagnosedIncident, lang: str, width: int) -> Iterator[str]:
-    cause, todo = incident.knowledge(lang)
-    rows = [("why", incident.because), ("how sure", incident.sure), *(("", line) for line in incident.shown)]
+def _block(incident: DiagnosedIncident, width: int) -> Iterator[str]:
+    cause, todo = incident.knowledge(language())
+    rows = [
+        (t("why"), incident.because),
+        (t("how sure"), incident.sure),
+        *(("", line) for line in incident.shown),
+    ]
     if incident.lasted_s:
-        over = f"it lasted {incident.lasted_s:g} s; a line says that it has ended"
-        rows.insert(1, ("over", over))
+        over = t("it lasted {lasted_s} s; a line says that it has ended", lasted_s=f"{incident.lasted_s:g}")
+        rows.insert(1, (t("over"), over))
     elif incident.booted:
-        open_ = (
-            f"its last sign is from before the machine started again ({incident.booted}); "
-            "no line says whether it is so since"
+        open_ = t(
+            "its last sign is from before the machine started again ({booted}); no line says whether it is so since",
+            booted=incident.booted,
         )
-        rows.insert(1, ("open", open_))
+        rows.insert(1, (t("open"), open_))
     elif incident.silent_s:
-        open_ = f"its last sign is {span(incident.silent_s)} before the end of the log; no line says that it has ended"
-        rows.insert(1, ("open", open_))
+        open_ = t(
+            "its last sign is {silent_s} before the end of the log; no line says that it has ended",
+            silent_s=span(incident.silent_s),
+        )
+        rows.insert(1, (t("open"), open_))
     for other in incident.explained:
-        rows += [("explains", f"{other.cause} at {other.scope}"), *(("", line) for line in other.shown)]
+        rows += [
+            (t("explains"), t("{cause} at {scope}", cause=other.cause, scope=other.scope)),
+            *(("", line) for line in other.shown),
+        ]
     if cause:
-        rows += [("cause", cause), ("to do", todo)]
-    yield f"{incident.severity}  {incident.cause}  at {incident.scope}"
+        rows += [(t("cause"), cause), (t("to do"), todo)]
+    yield t(
+        "{severity}  {cause}  at {scope}",
+        severity=incident.severity,
+        cause=incident.cause,
+        scope=incident.scope,
+    )
     yield from _rows(rows, width)
     if incident.plan:
-        yield f"  gpuward would run {incident.runbook}:"
+        yield t("  gpuward would run {runbook}:", runbook=incident.runbook)
         yield from _rows([("", step) for step in _told_once(incident.plan)], width)
     else:
-        yield "  gpuward would run nothing, only page"
-    yield from _rows([("see", link) for link in incident.links], width)
+        yield t("  gpuward would run nothing, only page")
+    yield from _rows([(t("see"), link) for link in incident.links], width)
 
 
 def _told_once(plan: Iterable[str]) -> Iterator[str]:
@@ -183,9 +208,9 @@ def _told_once(plan: Iterable[str]) -> Iterator[str]:
             told |= {gates[0]} if gates else set()
             yield step
         else:
-            yield f"{step[: gates.start()]}; gates: the same{step[gates.end() :]}"
+            yield t("{step}; gates: the same{step2}", step=step[: gates.start()], step2=step[gates.end() :])
 
 
 def _rows(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
     for label, text in rows:
-        yield from hanging(f"  {f'{label}:' if label else '':<9} ", text, width)
+        yield from hanging(f"  {padded(f'{label}:' if label else '', 9)} ", text, width)

@@ -4,9 +4,9 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agent.contract.counted import counted
 from agent.contract.coverage import Coverage
 from agent.contract.messages import UnsentEvent
+from agent.shared.words import many, t
 from brain.cli import log_times
 from brain.cli.log_nodes import by_node
 from brain.cli.log_times import Log
@@ -209,7 +209,11 @@ class _Quotes:
         unsent = first.unsent
         said = f"{unsent.data.get('name', unsent.kind)}: {unsent.data.get('action') or unsent.severity.value}"
         lines = {one.line for one in further} - {first.line}
-        more = f"  [{len(lines) + 1} lines like this, to line {max(lines)}]" if lines else ""
+        more = (
+            t("  [{lines} lines like this, to line {lines2}]", lines=len(lines) + 1, lines2=max(lines))
+            if lines
+            else ""
+        )
         return f"{first.quote()}{f'  ({said})' if meaning else ''}{more}"
 
 
@@ -324,9 +328,9 @@ def _sure(incident: Incident, signs: Sequence[_Source], quotes: _Quotes) -> str:
     kinds = len({fact.kind for fact in incident.evidence} | {sign.unsent.kind for sign in signs})
     lines = quotes.lines(signs)
     if incident.nodes > 1:
-        return f"very: {incident.nodes} nodes show it at once"
+        return t("very: {nodes} nodes show it at once", nodes=incident.nodes)
     if kinds > 1:
-        return f"very: {kinds} different signs agree, in {counted(lines, 'line')}"
+        return t("very: {kinds} different signs agree, in {lines}", kinds=kinds, lines=many(lines, "line"))
     if lines > 1:
-        return f"fairly: {lines} lines of one kind say so"
-    return "one line says so, nothing else confirms it"
+        return t("fairly: {lines} lines of one kind say so", lines=lines)
+    return t("one line says so, nothing else confirms it")

@@ -14,6 +14,7 @@ import click
 
 from agent.contract.errors import ConfigError
 from agent.contract.inert import inert
+from agent.shared.words import t
 from brain import config as brain_config
 from brain.cli.as_owner import as_owner, owner
 from brain.cli.brain_toml import DEFAULT_CONFIG, chosen, in_config, in_data, load
@@ -21,7 +22,7 @@ from brain.cli.checkup import broker, counterparts, fleet, keys, machine
 from brain.cli.checkup.installation import Installation, ask, client_of
 from brain.cli.checkup.lines import Health, HealthLine, fail, unchecked
 from brain.cli.client import Client, for_client
-from brain.cli.terminal import as_json, print_json
+from brain.cli.terminal import as_json, padded, print_json
 
 # What is looked at, in the order in which it is shown. The first ones read files and what the brain has said ...
 READING: Sequence[Callable[[Installation], Iterator[HealthLine]]] = (
@@ -90,7 +91,7 @@ def doctor(client: Client, path: Path | None, data: Path | None, login: bool, pl
 
 def _text(line: HealthLine) -> str:
     action = f" → {line.action}" if line.action else ""
-    return inert(f"{line.health.value:<{_WIDTH}}  {line.check}: {line.text}{action}")
+    return inert(f"{padded(t(line.health.value), _WIDTH)}  {t(line.check)}: {line.text}{action}")
 
 
 def _examined(client: Client, path: Path | None, data: Path | None, *, login: bool) -> list[HealthLine]:
@@ -103,9 +104,9 @@ def _examined(client: Client, path: Path | None, data: Path | None, *, login: bo
             fail(
                 "configuration",
                 "; ".join(str(error).splitlines()),
-                "correct it: the brain does not start with it",
+                t("correct it: the brain does not start with it"),
             ),
-            unchecked("all that it configures", "the configuration cannot be read"),
+            unchecked(t("all that it configures"), t("the configuration cannot be read")),
         ]
     brain, why = ask(client_of(client, config))
     found = Installation(
@@ -133,8 +134,12 @@ def _of_which(client: Client, path: Path | None, data: Path | None) -> tuple[Pat
     if any((found := owner(one)) and found[0] != os.geteuid() for one in named):
         return path, data
     click.echo(
-        f"there is no {DEFAULT_CONFIG}: this is about the brain that answers at {client.url}, with its data in "
-        f"{inert(str(brain.data_dir))}",
+        t(
+            "there is no {default_config}: this is about the brain that answers at {url}, with its data in {data_dir}",
+            default_config=DEFAULT_CONFIG,
+            url=client.url,
+            data_dir=inert(str(brain.data_dir)),
+        ),
         err=True,
     )
     return brain.config_file, brain.data_dir

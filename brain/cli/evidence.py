@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from agent.shared import files
+from agent.shared.words import t
 from brain.cli import completing
 from brain.cli.client import Client, for_client
 
@@ -32,13 +33,18 @@ def evidence(client: Client, id_: str, out: Path | None) -> None:
     try:
         if what := _not_ours(path):
             raise click.ClickException(
-                f"{path} is {what}, and a bundle goes into no such thing: remove it, or name another file with --out"
+                t(
+                    "{path} is {what}, and a bundle goes into no such thing: remove it, or name another file "
+                    "with --out",
+                    path=path,
+                    what=what,
+                )
             )
         # Readable by the owner only, whatever was there: command lines of jobs may contain secrets.
         files.write(path, content, mode=0o600, whatever_umask=True)
     except OSError as error:
         raise click.ClickException(f"{error.filename or path}: {error.strerror}") from error
-    click.echo(f"{path}: {len(content)} bytes")
+    click.echo(t("{path}: {content} bytes", path=path, content=len(content)))
 
 
 def _not_ours(path: Path) -> str:
@@ -50,7 +56,7 @@ def _not_ours(path: Path) -> str:
     except FileNotFoundError:
         return ""
     if stat.S_ISLNK(found.st_mode):
-        return f"a link to {path.readlink()}"
+        return t("a link to {readlink}", readlink=path.readlink())
     if not stat.S_ISREG(found.st_mode):
-        return "no regular file"
-    return "" if found.st_uid == os.geteuid() else "a file of another user"
+        return t("no regular file")
+    return "" if found.st_uid == os.geteuid() else t("a file of another user")

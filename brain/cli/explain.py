@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import click
 
-from agent.contract.counted import counted
+from agent.shared.words import language, later, many, t
 from brain.cli import completing, why_not
 from brain.cli.answers import (
     ChainJson,
@@ -19,21 +19,35 @@ from brain.cli.answers import (
     PlaceConsideredJson,
     RuleJson,
     SurenessJson,
+    TwoLanguagesJson,
     WhyNotJson,
 )
 from brain.cli.client import Client, for_client
 from brain.cli.queries import clock
-from brain.cli.terminal import as_json, hanging, page_width, print_json
+from brain.cli.terminal import as_json, hanging, padded, page_width, print_json
 from brain.hold_words import to_hold
 
 _LABEL = 12
-_TURNS = {"ends": "its end", "fresh": "fresh news", "wider": "wider cause", "other": "other cause"}
+_TURNS = {
+    "ends": later("its end"),
+    "fresh": later("fresh news"),
+    "wider": later("wider cause"),
+    "other": later("other cause"),
+}
 _UNKNOWN = {  # why it is not known who is hit, and who must do what
-    "asked": "the scheduler is being asked",
-    "silent": "the scheduler does not answer: whoever runs it sees to it; it is asked again for half an hour",
-    "no_table": "no table [schedulers.*] has these nodes: whoever runs gpuward adds their scheduler to brain.toml",
-    "no_scheduler": "no scheduler is configured: whoever runs gpuward adds a table [schedulers.<name>] to brain.toml",
-    "not_asked": "it was not asked: it settles still, is about no node, or was open before this version led",
+    "asked": later("the scheduler is being asked"),
+    "silent": later(
+        "the scheduler does not answer: whoever runs it sees to it; it is asked again for half an hour"
+    ),
+    "no_table": later(
+        "no table [schedulers.*] has these nodes: whoever runs gpuward adds their scheduler to brain.toml"
+    ),
+    "no_scheduler": later(
+        "no scheduler is configured: whoever runs gpuward adds a table [schedulers.<name>] to brain.toml"
+    ),
+    "not_asked": later(
+        "it was not asked: it settles still, is about no node, or was open before this version led"
+    ),
 }
 _MOST_NODES, _MOST_NOTES = 20, 40  # that are named; --json has all of them
 
@@ -85,36 +99,42 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
         yield ""
     yield from _head(incident, width)
     if kinds := found.get("places_unknown"):
-        yield from _row("not known", f"its {', '.join(kinds)}: the topology has them of other nodes", width)
+        yield from _row(
+            t("not known"),
+            t("its {kinds}: the topology has them of other nodes", kinds=", ".join(kinds)),
+            width,
+        )
     if found.get("trace_id"):
-        yield from _row("trace", found["trace_id"], width)
+        yield from _row(t("trace"), found["trace_id"], width)
     yield from _hit(incident.get("hit"), width)
     yield ""
-    yield _title("WHY WE THINK SO")
+    yield _title(t("WHY WE THINK SO"))
     yield from _rule(rule, width)
     for symptom in found["symptoms"]:
-        yield from _row("symptom", f"{symptom['name']} at {symptom['scope']}", width)
+        yield from _row(
+            t("symptom"), t("{name} at {scope}", name=symptom["name"], scope=symptom["scope"]), width
+        )
     yield from _sureness(found.get("sureness"), width)
     yield from _places(found.get("places", []), width)
     yield from _changes(found.get("changes", []), width)
     yield ""
-    yield _title("WHAT IT RESTS ON")
+    yield _title(t("WHAT IT RESTS ON"))
     yield from _evidence(incident, width)
     yield ""
-    yield _title("WHAT WAS DONE")
+    yield _title(t("WHAT WAS DONE"))
     if not found["runs"]:
-        yield from _row("", "no runbook was started", width)
+        yield from _row("", t("no runbook was started"), width)
     for run in found["runs"]:
         yield from _run(run, width)
     yield ""
-    yield _title("WHO WAS TOLD")
+    yield _title(t("WHO WAS TOLD"))
     yield from _pages(found["pages"], width)
     yield ""
     yield from _todo(rule, width)
     yield from _commands(incident, found["runs"], found.get("out_of_service", []), width)
     if notes:
         yield ""
-        yield _title("EVERY NOTE")
+        yield _title(t("EVERY NOTE"))
         for note in found["notes"]:
             yield from _row(
                 clock(note["at"])[6:14], f"{note['kind']}: {note['text']} [{note['caused_by']}]", width
@@ -125,14 +145,18 @@ def _named(named: FoundJson, width: int) -> Iterator[str]:
     """What was asked for, where it is no incident."""
     yield click.style(f"{named['kind']} {named['id']}", bold=True)
     if (hold := named["hold"]) is not None:
-        until = f"until {clock(hold['until'])}" if hold["until"] else "until somebody releases it"
-        yield from _row("in force", f"{hold['scope']}, {until}: {hold['why']} ({hold['who']})", width)
+        until = (
+            t("until {until}", until=clock(hold["until"]))
+            if hold["until"]
+            else t("until somebody releases it")
+        )
+        yield from _row(t("in force"), f"{hold['scope']}, {until}: {hold['why']} ({hold['who']})", width)
     elif named["kind"] == "hold":
-        yield from _row("", "not in force any more", width)
+        yield from _row("", t("not in force any more"), width)
     for note in named["notes"][:_MOST_NOTES]:
         yield from _row(clock(note["at"])[6:14], f"{note['kind']}: {note['text']}", width)
     if (more := len(named["notes"]) - _MOST_NOTES) > 0:
-        yield from _row("", f"and {counted(more, 'more note')}: --json has them", width)
+        yield from _row("", t("and {more_notes}: --json has them", more_notes=many(more, "more note")), width)
     if named["kind"] == "hold" and named["hold"] is not None:
         yield from _row("", f"gpuward release {named['id']}", width)
 
@@ -140,35 +164,45 @@ def _named(named: FoundJson, width: int) -> Iterator[str]:
 def _incidents(named: FoundJson, width: int) -> Iterator[str]:
     """Where to go on, where it is of several incidents."""
     for number, one in enumerate(named["incidents"][:_MOST_NODES]):
-        yield from _row("incidents" if not number else "", f"gpuward explain {one}", width)
+        yield from _row(t("incidents") if not number else "", f"gpuward explain {one}", width)
     if (more := len(named["incidents"]) - _MOST_NODES) > 0:
-        yield from _row("", f"and {counted(more, 'more incident')}: --json has them", width)
+        yield from _row(
+            "",
+            t("and {more_incidents}: --json has them", more_incidents=many(more, "more incident")),
+            width,
+        )
 
 
 def _head(incident: IncidentJson, width: int) -> Iterator[str]:
-    others = " and others" if incident["node"] else ""
-    where = incident["scope"] + (f"{others}, {incident['nodes']} nodes" if incident["nodes"] > 1 else "")
+    others = t(" and others") if incident["node"] else ""
+    where = incident["scope"] + (
+        t("{others}, {nodes} nodes", others=others, nodes=incident["nodes"]) if incident["nodes"] > 1 else ""
+    )
     yield click.style(f"{incident['id']}  {incident['severity']}  {incident['state'].upper()}", bold=True)
-    yield from _row("what", incident["cause"].replace("_", " "), width)
-    yield from _row("where", where, width)
-    yield from _row("since", clock(incident["opened_at"]), width)
+    yield from _row(t("what"), incident["cause"].replace("_", " "), width)
+    yield from _row(t("where"), where, width)
+    yield from _row(t("since"), clock(incident["opened_at"]), width)
     if incident["closed_at"]:
-        yield from _row("until", f"{clock(incident['closed_at'])}: {incident['closed_why']}", width)
+        yield from _row(t("until"), f"{clock(incident['closed_at'])}: {incident['closed_why']}", width)
     if incident["explained_by"]:
-        yield from _row("explained by", incident["explained_by"], width)
+        yield from _row(t("explained by"), incident["explained_by"], width)
     pages = incident["pages"]
     if passed_to := pages.get("passed_to"):
-        yield from _row("alert", f"goes on as that of {passed_to}: gpuward explain {passed_to}", width)
+        yield from _row(
+            t("alert"),
+            t("goes on as that of {passed_to}: gpuward explain {passed_to}", passed_to=passed_to),
+            width,
+        )
     elif (alert := pages.get("alert", incident["id"])) != incident["id"]:
-        yield from _row("alert", f"{alert}, which began with that incident", width)
+        yield from _row(t("alert"), t("{alert}, which began with that incident", alert=alert), width)
     for channel, key in pages.get("tickets", {}).items():
-        yield from _row("ticket", f"{key} ({channel})", width)
+        yield from _row(t("ticket"), f"{key} ({channel})", width)
     if incident["waits"]:
-        yield from _row("waits", incident["waits"], width)
+        yield from _row(t("waits"), incident["waits"], width)
     if incident["explains"]:
-        yield from _row("explains", counted(incident["explains"], "other finding"), width)
+        yield from _row(t("explains"), many(incident["explains"], "other finding"), width)
     if incident["stale"]:
-        yield from _row("old", "every fact was old when it arrived; it may be over", width)
+        yield from _row(t("old"), t("every fact was old when it arrived; it may be over"), width)
 
 
 def _hit(hit: HitJson | None, width: int) -> Iterator[str]:
@@ -176,27 +210,35 @@ def _hit(hit: HitJson | None, width: int) -> Iterator[str]:
     if hit is None:
         return
     yield ""
-    yield _title("WHO IS HIT")
+    yield _title(t("WHO IS HIT"))
     if hit["known"] != "known":
-        yield from _row("not known", _UNKNOWN.get(hit["known"], hit["known"]), width)
+        yield from _row(t("not known"), t(_UNKNOWN.get(hit["known"], hit["known"])), width)
     elif not hit["jobs"]:
-        yield from _row("nobody", f"no job runs there, as of {clock(hit['at'])}", width)
+        yield from _row(t("nobody"), t("no job runs there, as of {at}", at=clock(hit["at"])), width)
     for job in hit["jobs"]:
-        gone = f"; not there any more since {clock(job['gone_at'])}" if job["gone_at"] else ""
+        gone = (
+            t("; not there any more since {gone_at}", gone_at=clock(job["gone_at"])) if job["gone_at"] else ""
+        )
         yield from _row(clock(job["since"])[6:14], f"{job['text']}{gone}", width)
     if hit["more_jobs"]:
-        yield from _row("", f"and {counted(hit['more_jobs'], 'more job')}", width)
+        yield from _row("", t("and {more_jobs}", more_jobs=many(hit["more_jobs"], "more job")), width)
     if hit["why"]:
-        yield from _row("", f"not answered: {hit['why']}", width)
+        yield from _row("", t("not answered: {why}", why=hit["why"]), width)
     if hit["left_out"]:
-        yield from _row("", f"{counted(hit['left_out'], 'more node')} of it were not asked about", width)
+        yield from _row(
+            "",
+            t("{more_nodes} of it were not asked about", more_nodes=many(hit["left_out"], "more node")),
+            width,
+        )
 
 
 def _rule(rule: RuleJson, width: int) -> Iterator[str]:
-    yield from _row("rule", f"{rule['name']} (rules {rule['version']})", width)
-    yield from _row("because", rule["because"], width)
+    yield from _row(
+        t("rule"), t("{name} (rules {version})", name=rule["name"], version=rule["version"]), width
+    )
+    yield from _row(t("because"), rule["because"], width)
     if knowledge := rule.get("knowledge"):
-        yield from _row("cause", knowledge["cause"]["en"], width)
+        yield from _row(t("cause"), _either(knowledge["cause"]), width)
         yield from _row("", knowledge["cause"]["zh"], width)
 
 
@@ -204,33 +246,37 @@ def _sureness(sure: SurenessJson | None, width: int) -> Iterator[str]:
     if sure is None:
         return
     yield ""
-    yield _title("HOW SURE")
-    yield from _row(sure["level"], sure["reasons"][0]["en"] if sure["reasons"] else "", width)
+    yield _title(t("HOW SURE"))
+    yield from _row(sure["level"], _either(sure["reasons"][0]) if sure["reasons"] else "", width)
     for reason in sure["reasons"][1:]:
-        yield from _row("", reason["en"], width)
+        yield from _row("", _either(reason), width)
     for number, reason in enumerate(sure["against"]):
-        yield from _row("but" if not number else "", reason["en"], width)
+        yield from _row(t("but") if not number else "", _either(reason), width)
     if sure["alternatives"]:
-        yield from _row("it may be", "; ".join(one["en"] for one in sure["alternatives"]), width)
+        yield from _row(t("it may be"), "; ".join(_either(one) for one in sure["alternatives"]), width)
 
 
 def _places(places: list[PlaceConsideredJson], width: int) -> Iterator[str]:
     if not places:
         return
     yield ""
-    yield _title("WHICH PLACE")
+    yield _title(t("WHICH PLACE"))
     for one in places:
-        shown = one["place"] if one["best"] else f"{one['place']} ({one['ill']} of {one['of']} nodes)"
-        yield from _row("it is" if one["best"] else "not", f"{shown}: {one['why']}", width)
+        shown = (
+            one["place"]
+            if one["best"]
+            else t("{place} ({ill} of {of} nodes)", place=one["place"], ill=one["ill"], of=one["of"])
+        )
+        yield from _row(t("it is") if one["best"] else t("not"), f"{shown}: {one['why']}", width)
 
 
 def _changes(changes: list[ChangeJson], width: int) -> Iterator[str]:
     if not changes:
         return
     yield ""
-    yield _title("WHAT WOULD CHANGE IT")
+    yield _title(t("WHAT WOULD CHANGE IT"))
     for one in changes:
-        yield from _row(_TURNS.get(one["turn"], one["turn"]), one["text"]["en"], width)
+        yield from _row(t(_TURNS.get(one["turn"], one["turn"])), _either(one["text"]), width)
 
 
 def _evidence(incident: IncidentJson, width: int) -> Iterator[str]:
@@ -244,29 +290,31 @@ def _evidence(incident: IncidentJson, width: int) -> Iterator[str]:
         yield from _row("", f"| {item['text']}", width)
     more = incident["symptom_count"] - len(incident["symptoms"])
     if more > 0:
-        yield from _row("", f"and {counted(more, 'more symptom')}", width)
+        yield from _row("", t("and {more_symptoms}", more_symptoms=many(more, "more symptom")), width)
 
 
 def _run(run: ExplainedRunJson, width: int) -> Iterator[str]:
-    yield from _row("run", f"{run['id']}: {run['runbook']} — {run['summary']}", width)
-    yield from _row("state", f"{run['state']}: {run['why']}", width)
+    yield from _row(t("run"), f"{run['id']}: {run['runbook']} — {run['summary']}", width)
+    yield from _row(t("state"), f"{run['state']}: {run['why']}", width)
     for line in run["plan"]:
-        yield from _row("plan", line, width)
+        yield from _row(t("plan"), line, width)
     for plan in run["would"]:
-        begins = "would do" if plan["ok"] else "would be refused"
+        begins = t("would do") if plan["ok"] else t("would be refused")
         rung = plan["step"].rsplit(".", 2)[1]
-        number = f"{'back ' if rung.startswith('b') else ''}{rung[1:]}."  # as in the plan
-        yield from _row("asked", f"{number} {begins}: {'; '.join(plan['lines'])}", width)
+        number = f"{(t('back ') if rung.startswith('b') else '')}{rung[1:]}."  # as in the plan
+        yield from _row(t("asked"), f"{number} {begins}: {'; '.join(plan['lines'])}", width)
     for gate in _unique(run["gates"]):
-        yield from _row("gate", gate, width)
+        yield from _row(t("gate"), gate, width)
     for command in run["approvals"]:
-        yield from _row("operator", command["text"], width)
+        yield from _row(t("operator"), command["text"], width)
     for step in run["steps"]:
         params = ", ".join(f"{key}={value}" for key, value in step["params"].items())
-        proof = {None: "", True: "; verified: it helped", False: "; verified: it did not help"}[
+        proof = {None: "", True: t("; verified: it helped"), False: t("; verified: it did not help")}[
             step["verified"]
         ]
-        outcome = step["outcome"] or (f"under way ({step['doing']})" if step["doing"] else "under way")
+        outcome = step["outcome"] or (
+            t("under way ({doing})", doing=step["doing"]) if step["doing"] else t("under way")
+        )
         why = f": {step['why']}" if step["why"] else ""
         yield from _row(
             f"{clock(step['at'])[6:14]}",
@@ -275,17 +323,25 @@ def _run(run: ExplainedRunJson, width: int) -> Iterator[str]:
         )
         yield from _row("", f"[{step['id']}]", width)
         if step["evidence"]:
-            yield from _row("", f"bundle {step['evidence']}: gpuward evidence {step['id']}", width)
+            yield from _row(
+                "",
+                t("bundle {evidence}: gpuward evidence {id}", evidence=step["evidence"], id=step["id"]),
+                width,
+            )
 
 
 def _pages(pages: list[PageJson], width: int) -> Iterator[str]:
     if not pages:
-        yield from _row("", "nobody yet", width)
+        yield from _row("", t("nobody yet"), width)
     for page in pages:
-        how = f" — delivered {page['delivered']}" if page["delivered"] else " — NOT DELIVERED YET"
+        how = (
+            t(" — delivered {delivered}", delivered=page["delivered"])
+            if page["delivered"]
+            else t(" — NOT DELIVERED YET")
+        )
         yield from _row(clock(page["at"])[6:14], f"{page['text']}{how}  [{page['id']}]", width)
         for failure in page["failures"]:
-            yield from _row("", f"failed: {failure}", width)
+            yield from _row("", t("failed: {failure}", failure=failure), width)
     for ack in pages[-1]["acked"] if pages else ():
         yield from _row(clock(ack["at"])[6:14], ack["text"], width)
 
@@ -294,11 +350,11 @@ def _todo(rule: RuleJson, width: int) -> Iterator[str]:
     knowledge = rule.get("knowledge")
     if not knowledge:
         return
-    yield _title("WHAT TO DO")
-    yield from _row("", knowledge["todo"]["en"], width)
+    yield _title(t("WHAT TO DO"))
+    yield from _row("", _either(knowledge["todo"]), width)
     yield from _row("", knowledge["todo"]["zh"], width)
     for link in knowledge["links"]:
-        yield from _row("see", link, width)
+        yield from _row(t("see"), link, width)
     yield ""
 
 
@@ -307,7 +363,7 @@ def _commands(
 ) -> Iterator[str]:
     if incident["state"] in ("closed", "explained"):
         return
-    yield _title("WHAT YOU CAN TYPE")
+    yield _title(t("WHAT YOU CAN TYPE"))
     if not incident["pages"]["acked_by"]:
         yield from _row("", f"gpuward ack {incident['id']}", width)
     for run in runs:
@@ -323,13 +379,22 @@ def _commands(
 def _return(incident: IncidentJson, out_of_service: list[str], width: int) -> Iterator[str]:
     """What many nodes share does not end with one of them."""
     if incident["nodes"] <= 1 and out_of_service == [incident["node"]]:
-        ends = "when it is well: gives it back, which ends this"
+        ends = t("when it is well: gives it back, which ends this")
         yield from _row("", f"gpuward return {incident['node']}     {ends}", width)
     elif out_of_service:
         yield from _row("", "gpuward return NODE     when it is well: gives it back", width)
         shown = ", ".join(out_of_service[:_MOST_NODES])
-        more = f" and {len(out_of_service) - _MOST_NODES} more" if len(out_of_service) > _MOST_NODES else ""
-        yield from _row("", f"out of service for this: {shown}{more}", width)
+        more = (
+            t(" and {out_of_service} more", out_of_service=len(out_of_service) - _MOST_NODES)
+            if len(out_of_service) > _MOST_NODES
+            else ""
+        )
+        yield from _row("", t("out of service for this: {shown}{more}", shown=shown, more=more), width)
+
+
+def _either(texts: TwoLanguagesJson) -> str:
+    """Of both languages the one that is spoken, as far as it is there."""
+    return texts["zh"] if language() == "zh" and texts["zh"] else texts["en"]
 
 
 def _title(text: str) -> str:
@@ -338,7 +403,7 @@ def _title(text: str) -> str:
 
 def _row(label: str, text: str, width: int) -> Iterator[str]:
     """Yields `  label   text`, wrapped with a hanging indent."""
-    yield from hanging(f"  {label:<{_LABEL}} ", text, width)
+    yield from hanging(f"  {padded(label, _LABEL)} ", text, width)
 
 
 def _unique(gates: list[LineJson]) -> list[str]:
@@ -346,4 +411,6 @@ def _unique(gates: list[LineJson]) -> list[str]:
     counts: dict[str, int] = {}
     for gate in gates:
         counts[gate["text"]] = counts.get(gate["text"], 0) + 1
-    return [text + (f" ({times} times)" if times > 1 else "") for text, times in counts.items()]
+    return [
+        text + (t(" ({times} times)", times=times) if times > 1 else "") for text, times in counts.items()
+    ]

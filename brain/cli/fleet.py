@@ -11,8 +11,8 @@ from typing import Any
 import click
 from rich.text import Text
 
-from agent.contract.counted import counted
 from agent.contract.inert import inert
+from agent.shared.words import later, many, t
 from brain.cli import fleet_answer, fleet_file
 from brain.cli.client import Client, NotLetIn
 from brain.cli.deaf import deaf, nobody_leads
@@ -22,8 +22,8 @@ from brain.cli.terminal import console, hanging, page_width, print_json
 
 SEVERITIES = ("P0", "P1", "P2", "P3")
 _AT_ONCE = 32  # cells that are asked side by side
-_SILENT = "NO ANSWER"
-_ANOTHER = "an administrator of that cell makes another: `gpuward token create NAME`, of a viewer"
+_SILENT = later("NO ANSWER")
+_ANOTHER = later("an administrator of that cell makes another: `gpuward token create NAME`, of a viewer")
 _SHOWN = 40  # incidents; the rest is counted
 
 
@@ -47,7 +47,7 @@ class CellView:
         if self.status["stopped"]:
             return str(self.status["stopped"])
         if not (self.status["leads"] or self.status["leader"]):
-            return "nobody leads"
+            return t("nobody leads")
         return "; ".join(str(one["text"]) for one in self.status["troubles"]) or deaf(self.status)
 
     def json(self) -> dict[str, Any]:
@@ -88,22 +88,32 @@ def ask(name: str, cell: CellEntry, *, faithful: bool = False) -> CellView:
         deaf_one = deaf_one or shown
     if deaf_one is not None:
         return deaf_one
-    where = f"`urls`, `token_file` and `ca_file` of [cells.{name}] in fleet.toml"
-    return CellView(name, error=f"{'; '.join(why)}. Here these are {where}", state=state)
+    where = t("`urls`, `token_file` and `ca_file` of [cells.{name}] in fleet.toml", name=name)
+    return CellView(
+        name, error=t("{why}. Here these are {where}", why="; ".join(why), where=where), state=state
+    )
 
 
 def _refused(name: str, cell: CellEntry, error: NotLetIn) -> tuple[str, str]:
     """What a brain that does not let us in is called, and what to do: that no brain is heard would send people to its machine."""
     if error.status != HTTPStatus.UNAUTHORIZED:
-        return "REFUSED", error.format_message()
+        return t("REFUSED"), error.format_message()
     if cell.token_file is None:
         return (
-            "TOKEN MISSING",
-            f"it wants a token: name its file as `token_file` of [cells.{name}]; {_ANOTHER}",
+            t("TOKEN MISSING"),
+            t(
+                "it wants a token: name its file as `token_file` of [cells.{name}]; {another}",
+                name=name,
+                another=t(_ANOTHER),
+            ),
         )
     return (
-        "TOKEN REFUSED",
-        f"the token in {cell.token_file} was refused: it is wrong, revoked, expired, or of another cell. {_ANOTHER}",
+        t("TOKEN REFUSED"),
+        t(
+            "the token in {token_file} was refused: it is wrong, revoked, expired, or of another cell. {another}",
+            token_file=cell.token_file,
+            another=t(_ANOTHER),
+        ),
     )
 
 
@@ -131,8 +141,14 @@ def _as_named(one: CellView, first: dict[str, str], listed: Collection[str]) -> 
     return CellView(
         one.name,
         one.url,
-        error=f"at {one.url} is cell {cell}, as for {other}: correct `urls` of [cells.{one.name}]; where these are two cells, "
-        "give one of them another name (`cell` in its brain.toml)",
+        error=t(
+            "at {url} is cell {cell}, as for {other}: correct `urls` of [cells.{name}]; where these are two "
+            "cells, give one of them another name (`cell` in its brain.toml)",
+            url=one.url,
+            cell=cell,
+            other=other,
+            name=one.name,
+        ),
     )
 
 
@@ -173,7 +189,7 @@ def _show(found: Sequence[CellView]) -> None:
     cells, shown = zip(*incidents[:_SHOWN], strict=True)
     console().print(IncidentList(shown, cells), crop=False)
     if len(incidents) > _SHOWN:
-        click.echo(f"and {len(incidents) - _SHOWN} more: gpuward incidents --url URL")
+        click.echo(t("and {incidents} more: gpuward incidents --url URL", incidents=len(incidents) - _SHOWN))
 
 
 class CellList(Listing):
@@ -183,9 +199,19 @@ class CellList(Listing):
         lines = [self._cells(one) for one in found]
         heard = [one for one in found if not one.error]
         if len(found) > 1:
-            missing = f", {len(found) - len(heard)} not heard" if len(heard) < len(found) else ""
-            lines.append((Text("all"), Text(f"{counted(len(found), 'cell')}{missing}"), *_figures(heard)))
-        heads = ("CELL", "BRAIN", "NODES", "UNREACHABLE", *SEVERITIES, "NEED A PERSON", "HOLDS")
+            missing = (
+                t(", {found} not heard", found=len(found) - len(heard)) if len(heard) < len(found) else ""
+            )
+            lines.append((Text(t("all")), Text(f"{many(len(found), 'cell')}{missing}"), *_figures(heard)))
+        heads = (
+            t("CELL"),
+            t("BRAIN"),
+            t("NODES"),
+            t("UNREACHABLE"),
+            *SEVERITIES,
+            t("NEED A PERSON"),
+            t("HOLDS"),
+        )
         blocks = []
         for name, brain, *figures in lines:
             named = zip(
@@ -200,13 +226,13 @@ class CellList(Listing):
         if one.error:
             return (Text(one.name), Text(one.state, "bold red"), *_figures([]))
         leader = str(one.status["leader"] or (one.status["brain"] if one.status["leads"] else ""))
-        brain = Text(f"{leader} leads") if leader else Text("NOBODY LEADS", "bold red")
+        brain = Text(t("{leader} leads", leader=leader)) if leader else Text(t("NOBODY LEADS"), "bold red")
         if nobody_leads(one.status):
-            brain = Text("NOBODY LEADS", "bold red")
+            brain = Text(t("NOBODY LEADS"), "bold red")
         elif not one.status.get("connected", True):
-            brain = Text(f"{one.status['brain']} HEARS NOBODY", "bold red")
+            brain = Text(t("{brain} HEARS NOBODY", brain=one.status["brain"]), "bold red")
         elif one.trouble and leader:
-            brain = Text(f"{leader} leads, TROUBLE", "yellow")
+            brain = Text(t("{leader} leads, TROUBLE", leader=leader), "yellow")
         return (Text(one.name), brain, *_figures([one]))
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import ErrorDetails
 
 from agent.contract.errors import ConfigError
+from agent.shared.words import t
 from brain import toml_lines
 
 NAME = "fleet.toml"
@@ -33,7 +34,7 @@ class CellEntry(BaseModel):
     def _http(cls, urls: list[str]) -> list[str]:
         for url in urls:
             if not url.startswith(("http://", "https://")):
-                raise ValueError(f"{url!r} must begin with http:// or https://")
+                raise ValueError(t("{url} must begin with http:// or https://", url=repr(url)))
         return urls
 
 
@@ -57,9 +58,14 @@ def read(file: Path) -> FleetFile:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        why = getattr(error, "strerror", None) or t("it is not UTF-8")
         raise ConfigError(
-            f"{file}: {why}: write one [cells.NAME] table for each cell (docs/scale.md), or set --file or GPUWARD_FLEET"
+            t(
+                "{file}: {why}: write one [cells.NAME] table for each cell (docs/scale.md), or set --file or "
+                "GPUWARD_FLEET",
+                file=file,
+                why=why,
+            )
         ) from error
     try:
         found = FleetFile.model_validate(tomllib.loads(text))
@@ -76,7 +82,7 @@ def _line(file: Path, text: str, error: ErrorDetails) -> str:
     what = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
         known = CellEntry.model_fields if key[0] == "cells" else FleetFile.model_fields
-        what = f"no such key; known: {', '.join(sorted(known))}"
+        what = t("no such key; known: {sorted}", sorted=", ".join(sorted(known)))
     return f"{file}{f':{number}' if number else ''}: {'.'.join(key)}: {what}"
 
 

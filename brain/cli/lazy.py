@@ -3,9 +3,12 @@
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from gettext import gettext
 
 import click
 from click.shell_completion import CompletionItem
+
+from agent.shared.words import language, t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +48,19 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
         """Imports the command."""
         found = self._lazy.get(cmd_name)
-        return found.load() if found is not None else None
+        if found is None:
+            return None
+        command = found.load()
+        if language() == "en":
+            return command
+        from brain.cli.language import in_language
+
+        return in_language(command)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Completes the name of a command from the table, and the options."""
         names = [
-            CompletionItem(name, help=one.help)
+            CompletionItem(name, help=t(one.help))
             for name, one in self._lazy.items()
             if name.startswith(incomplete)
         ]
@@ -58,5 +68,5 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         """Writes the list from the table, without importing the commands."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, one.help) for name, one in self._lazy.items()])
+        with formatter.section(gettext("Commands")):
+            formatter.write_dl([(name, t(one.help)) for name, one in self._lazy.items()])

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import click
 
+from agent.shared.words import t
+
 SERVICE = "gpuward"  # the user of the brain's unit
 VARIABLE = "GPUWARD_BRAIN_USER"  # whoever else runs the brain, by name or number
 _TABLES = ((socket.AF_INET, Path("/proc/net/tcp")), (socket.AF_INET6, Path("/proc/net/tcp6")))
@@ -36,8 +38,15 @@ def check(host: str, port: int) -> None:
     if wrong := users(host, port) - good:
         who = ", ".join(sorted(_name(user) for user in wrong))
         raise click.ClickException(
-            f"{who} listens at port {port} of this machine, not {SERVICE}, root or you: no token is sent there. If that is the "
-            f"brain's user, say {VARIABLE}={who}; is the brain down, find out what that is (`ss -ltnp sport = :{port}`)"
+            t(
+                "{who} listens at port {port} of this machine, not {service}, root or you: no token is sent "
+                "there. If that is the brain's user, say {variable}={who}; is the brain down, find out what "
+                "that is (`ss -ltnp sport = :{port}`)",
+                who=who,
+                port=port,
+                service=SERVICE,
+                variable=VARIABLE,
+            )
         )
 
 

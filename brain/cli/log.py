@@ -12,8 +12,8 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from agent.contract.counted import counted
 from agent.contract.errors import BugError, ConfigError
+from agent.shared.words import many, t
 from brain import config as brain_config
 from brain.adapters import archive_reader, archive_store, log_file
 from brain.adapters.archive_store import ArchiveStore
@@ -40,7 +40,9 @@ class When(click.ParamType[float]):
             found = datetime.fromisoformat(text)
         except ValueError:
             self.fail(
-                f"{text!r} is no time such as 2026-03-01T12:00:00Z, and none ago such as 7d", param, ctx
+                t("{text} is no time such as 2026-03-01T12:00:00Z, and none ago such as 7d", text=repr(text)),
+                param,
+                ctx,
             )
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
@@ -88,7 +90,7 @@ def export(
     begin, end = since or 0.0, math.inf if until is None else until
     if begin >= end:
         raise click.UsageError(
-            "--since must be before --until: `--since 2h --until 1h` is the hour before the last"
+            t("--since must be before --until: `--since 2h --until 1h` is the hour before the last")
         )
     if url is None:
         query = f"since={begin}" + ("" if until is None else f"&until={until}")
@@ -100,10 +102,22 @@ def export(
             archive_reader.archive_parts(store, cell, name, since=begin), begin, end
         )
     size = _write(parts, file)
-    click.echo(f"{file}: {size.messages} messages up to {size.last}, {file.stat().st_size} bytes")
+    click.echo(
+        t(
+            "{file}: {messages} messages up to {last}, {st_size} bytes",
+            file=file,
+            messages=size.messages,
+            last=size.last,
+            st_size=file.stat().st_size,
+        )
+    )
     if size.missing:
         click.echo(
-            f"{size.missing} messages are missing: they had gone from the log (`gpuward log show {file}`)"
+            t(
+                "{missing} messages are missing: they had gone from the log (`gpuward log show {file}`)",
+                missing=size.missing,
+                file=file,
+            )
         )
 
 
@@ -148,19 +162,32 @@ def show(source: str, cell: str, name: str, path: Path | None, plain: bool) -> N
     if plain:
         print_json(about)
         return
-    size = f"{about['file_bytes']} bytes in {counted(about['files'], 'file')}"
+    size = t(
+        "{file_bytes} bytes in {files}", file_bytes=about["file_bytes"], files=many(about["files"], "file")
+    )
     if whole.messages:
         click.echo(
-            f"cell {whole.cell}, log of {whole.made}: messages {whole.first} to {whole.last}, {whole.messages}"
+            t(
+                "cell {cell}, log of {made}: messages {first} to {last}, {messages}",
+                cell=whole.cell,
+                made=whole.made,
+                first=whole.first,
+                last=whole.last,
+                messages=whole.messages,
+            )
         )
-        click.echo(f"from {about['since']} to {about['until']}; {size}")
+        click.echo(
+            t("from {since} to {until}; {size}", since=about["since"], until=about["until"], size=size)
+        )
     else:
-        click.echo(f"cell {whole.cell}, log of {whole.made}: no message; {size}")
+        click.echo(
+            t("cell {cell}, log of {made}: no message; {size}", cell=whole.cell, made=whole.made, size=size)
+        )
     for gap in whole.gaps:
-        click.echo(f"missing: {gap.first} to {gap.last}")
+        click.echo(t("missing: {first} to {last}", first=gap.first, last=gap.last))
     for other in about.get("logs", ()):
         if other != name:
-            click.echo(f"also there: --log {other}")
+            click.echo(t("also there: --log {other}", other=other))
 
 
 @log.command()
@@ -199,8 +226,11 @@ def replay(
         done = replaying.rebuild(parts, into, quarantined=skip)
     except BugError as error:
         raise BugError(
-            f"{error}\nThis is a bug of gpuward: please report it with the log (`gpuward log export`). `--skip` with its "
-            "position leaves the message out, as the brain does"
+            t(
+                "{error}\nThis is a bug of gpuward: please report it with the log (`gpuward log export`). "
+                "`--skip` with its position leaves the message out, as the brain does",
+                error=error,
+            )
         ) from error
     took_s = time.monotonic() - began_s
     missing = sum(gap.last - gap.first + 1 for gap in done.gaps)
@@ -215,9 +245,18 @@ def replay(
             }
         )
         return
-    click.echo(f"{into}: messages {done.first} to {done.last}, {done.messages} in {took_s:.1f} s")
+    click.echo(
+        t(
+            "{into}: messages {first} to {last}, {messages} in {took_s} s",
+            into=into,
+            first=done.first,
+            last=done.last,
+            messages=done.messages,
+            took_s=f"{took_s:.1f}",
+        )
+    )
     if done.first > 1 or missing:
-        click.echo("It is not the whole log: what was open, held and drained before is not in this state.")
+        click.echo(t("It is not the whole log: what was open, held and drained before is not in this state."))
 
 
 class _Size:
@@ -266,7 +305,9 @@ def _write(parts: Iterable[Part], file: Path) -> _Size:
             os.fsync(sink.fileno())
         scratch.replace(file)
     except OSError as error:
-        raise ConfigError(f"{file}: cannot be written: {error.strerror or error}") from error
+        raise ConfigError(
+            t("{file}: cannot be written: {strerror}", file=file, strerror=error.strerror or error)
+        ) from error
     finally:
         with contextlib.suppress(OSError):
             scratch.unlink(missing_ok=True)
@@ -286,7 +327,9 @@ def _opened(url: str, path: Path | None) -> ArchiveStore:
         config = ArchiveConfig.model_validate(known.model_dump() | {"url": url})
     except ValidationError as error:
         said = "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors(include_url=False))
-        raise ConfigError(f"{url}: {said} ([archive] of brain.toml, --config)") from error
+        raise ConfigError(
+            t("{url}: {said} ([archive] of brain.toml, --config)", url=url, said=said)
+        ) from error
     return archive_store.opened(config)
 
 
@@ -295,13 +338,19 @@ def _chosen(store: ArchiveStore, cell: str, name: str) -> tuple[str, str]:
     cells = store.cells()
     if not cells:
         raise ConfigError(
-            f"{store.url}: there is no log in it: name it as `url` of [archive] in brain.toml does, without CELL/LOG below it"
+            t(
+                "{url}: there is no log in it: name it as `url` of [archive] in brain.toml does, without "
+                "CELL/LOG below it",
+                url=store.url,
+            )
         )
     if (cell and cell not in cells) or (not cell and len(cells) > 1):
-        raise ConfigError(f"{store.url}: which cell? --cell, one of: {', '.join(sorted(cells))}")
+        raise ConfigError(
+            t("{url}: which cell? --cell, one of: {sorted}", url=store.url, sorted=", ".join(sorted(cells)))
+        )
     logs = store.logs(cell := cell or cells[0])
     if not logs or (name and name not in logs):
-        raise ConfigError(f"{store.url}: which log? --log, one of: {', '.join(logs)}")
+        raise ConfigError(t("{url}: which log? --log, one of: {logs}", url=store.url, logs=", ".join(logs)))
     return cell, name or logs[-1]
 
 

@@ -10,6 +10,7 @@ import click
 from agent.contract.errors import ConfigError, GpuwardError
 from agent.contract.inert import inert_lines
 from agent.shared.standard_output import standard_output
+from agent.shared.words import LANGUAGES, language, later, speaking, t, wanted, without_lang
 from brain.cli.client import DEFAULT_URL, Client
 from brain.cli.lazy import Lazy, LazyGroup, lazy
 
@@ -70,7 +71,8 @@ COMMANDS: dict[str, Lazy] = {
     "diagnose": lazy("brain.cli.diagnose:diagnose", "Paste a dmesg: what is wrong, how sure, what to do."),
 }
 
-_AS_WHOM = ": say it as root (sudo), or as the user to whom that belongs"
+FOLDERS = (Path(__file__).resolve().parent / "words",)  # of the catalogue, a folder for each language in it
+_AS_WHOM = later(": say it as root (sudo), or as the user to whom that belongs")
 
 # What the composition root mounts: it is in a layer above the brain, so it is not imported here.
 MOUNTED: dict[str, str] = {
@@ -96,6 +98,12 @@ MOUNTED: dict[str, str] = {
     type=click.Path(path_type=Path),
     help="PEM file with the CA of an https:// brain; default: those of the system.",
 )
+@click.option(
+    "--lang",
+    type=click.Choice(LANGUAGES),
+    expose_value=False,
+    help="Language of help and answers, also behind a command; default: that of the locale. With --json always English.",
+)
 @click.version_option(package_name="gpuward")
 @click.pass_context
 def _options(ctx: click.Context, url: str, token_file: Path | None, ca_file: Path | None) -> None:
@@ -107,12 +115,17 @@ def group(mounted: Mapping[str, Callable[[], click.Command]]) -> LazyGroup:
     commands = {
         name: Lazy(load=mounted[name], help=text) for name, text in MOUNTED.items() if name in mounted
     }
-    return LazyGroup(
+    made = LazyGroup(
         "gpuward",
         commands | COMMANDS,
         options=_options,
         summary="Watches a GPU fleet, finds out what is wrong, and heals it.",
     )
+    if language() == "en":
+        return made
+    from brain.cli.language import in_language
+
+    return in_language(made)
 
 
 def run(mounted: Mapping[str, Callable[[], click.Command]], args: Sequence[str] | None = None) -> None:
@@ -121,11 +134,12 @@ def run(mounted: Mapping[str, Callable[[], click.Command]], args: Sequence[str] 
     Exit status: 0 done, 1 failed, 2 the operator must correct an option or a file, 3 a second person must
     agree (console.two_persons), 130 interrupted.
     """
-    with standard_output("gpuward"):
-        sys.exit(_status(group(mounted), args))
+    given = sys.argv[1:] if args is None else args
+    with standard_output("gpuward"), speaking(wanted(given, os.environ), FOLDERS):
+        sys.exit(_status(group(mounted), without_lang(given)))
 
 
-def _status(command: click.Command, args: Sequence[str] | None) -> int:
+def _status(command: click.Command, args: Sequence[str]) -> int:
     try:
         return command.main(args, prog_name="gpuward", standalone_mode=False) or 0
     except click.ClickException as error:
@@ -139,7 +153,7 @@ def _status(command: click.Command, args: Sequence[str] | None) -> int:
     except OSError as error:
         if error.filename is None:
             raise
-        action = _AS_WHOM if isinstance(error, PermissionError) and os.geteuid() else ""
+        action = t(_AS_WHOM) if isinstance(error, PermissionError) and os.geteuid() else ""
         click.echo(f"gpuward: {inert_lines(str(error.filename))}: {error.strerror}{action}", err=True)
         return 2
     except GpuwardError as error:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from agent.shared.words import t
 from brain.cli import completing
 from brain.cli.answers import ChainJson, SaidJson
 from brain.cli.client import Client, for_client
@@ -24,7 +25,9 @@ class Duration(click.ParamType[float]):
         parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", str(value))
         whole_s = sum(float(number) * _UNITS_S[unit] for number, unit in parts)
         if "".join(map("".join, parts)) != str(value) or whole_s <= 0:
-            self.fail(f"{value!r} is not a duration such as 90s, 30m, 1h30m or 1d", param, ctx)
+            self.fail(
+                t("{value} is not a duration such as 90s, 30m, 1h30m or 1d", value=repr(value)), param, ctx
+            )
         return whole_s
 
 
@@ -96,8 +99,8 @@ def _known(client: Client, id_: str) -> str:
         return ""
     who = found["incident"]["pages"]["acked_by"]
     times = [note["at"] for note in found["notes"] if note["kind"] == "page.acked"]
-    since = f", since {clock(times[-1])}" if times else ""
-    return f"nothing to do: {who} has acknowledged it already{since}" if who else ""
+    since = t(", since {times}", times=clock(times[-1])) if times else ""
+    return t("nothing to do: {who} has acknowledged it already{since}", who=who, since=since) if who else ""
 
 
 @click.command()
@@ -164,7 +167,7 @@ def forget(client: Client, node: str, why: str, plain: bool) -> None:
 def start(client: Client, runbook: str, node: str | None, fabric: str | None, why: str, plain: bool) -> None:
     """Starts RUNBOOK on a node or a fabric without a fault, if it may be requested; in observe mode it is a rehearsal."""
     if (node is None) == (fabric is None):
-        raise click.UsageError("give --node NAME or --fabric NAME")
+        raise click.UsageError(t("give --node NAME or --fabric NAME"))
     where = {"node": node} if node else {"fabric": fabric or ""}
     _show(client.submit("start", runbook=runbook, **where, **({"why": why} if why else {})), plain)
 
@@ -186,6 +189,6 @@ def _show(answer: SaidJson, plain: bool) -> None:
     for note in answer["notes"]:
         click.echo(note["text"])
     if not answer["handled"]:
-        click.echo("It is on the log; the brain has not handled it yet: see `gpuward status`.")
+        click.echo(t("It is on the log; the brain has not handled it yet: see `gpuward status`."))
     elif not answer["notes"]:
-        click.echo("done")
+        click.echo(t("done"))

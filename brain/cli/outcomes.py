@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import click
 from rich.text import Text
 
-from agent.contract.counted import counted, span
+from agent.shared.words import later, many, span, t
 from brain.cli import completing
 from brain.cli.answers import ReadinessJson, ReadyJson, RemediesJson, RemedyJson
 from brain.cli.client import Client, for_client
@@ -13,10 +13,10 @@ from brain.cli.queries import Listing, clock
 from brain.cli.terminal import as_json, console, hanging, print_json
 
 _SAYS = {
-    "helps": ("helps", "green"),
-    "does_not_help": ("does not help", "red"),
-    "unclear": ("unclear", ""),
-    "too_few": ("too few to say", "dim"),
+    "helps": (later("helps"), "green"),
+    "does_not_help": (later("does not help"), "red"),
+    "unclear": (later("unclear"), ""),
+    "too_few": (later("too few to say"), "dim"),
 }
 _VERDICTS = {
     "ready": "green",
@@ -24,7 +24,6 @@ _VERDICTS = {
     "needless": "yellow",
     "not_yet": "yellow",
 }
-_HEADS = ("CAUSE", "RUNBOOK", "RUNG", "HELPED", "BOUNDS", "TOOK", "BACK 1D", "BACK 7D", "SAYS")
 _days = click.FloatRange(0, 3650, min_open=True)
 
 
@@ -52,15 +51,20 @@ def remedies(client: Client, days: float, runbook: str, cause: str, plain: bool)
     if found["remedies"]:
         out.print(RemedyList(found["remedies"]), crop=False)
     else:
-        click.echo(f"nothing was tried in {days:g} days")
+        click.echo(t("nothing was tried in {days} days", days=f"{days:g}"))
     if not found["whole"]:
-        click.echo("there are more: these are the newest")
+        click.echo(t("there are more: these are the newest"))
     for one in found["taken_back"]:
         click.echo()
-        text = f"taken back {clock(one['since'])}: {one['runbook']} is in approve mode, since {one['why']}"
+        text = t(
+            "taken back {since}: {runbook} is in approve mode, since {why}",
+            since=clock(one["since"]),
+            runbook=one["runbook"],
+            why=one["why"],
+        )
         click.echo("\n".join(hanging("", text, out.width, below="  ")))
     if found["proposals"]:
-        click.echo("\nproposed, and done only by you:")
+        click.echo(t("\nproposed, and done only by you:"))
     for proposal in found["proposals"]:
         click.echo("\n".join(hanging("  ", proposal["text"], out.width, below="    ")))
 
@@ -71,17 +75,26 @@ class RemedyList(Listing):
     def __init__(self, found: list[RemedyJson]) -> None:
         rows, blocks = [], []
         for one in found:
-            says, colour = _SAYS[one["says"]]
+            says, colour = t(_SAYS[one["says"]][0]), _SAYS[one["says"]][1]
             took = "" if one["took_s"] is None else span(one["took_s"])
             back = [f"{part['back']}/{part['healed']}" for part in (one["day"], one["week"])]
-            left = counted(one["unknown"], "is unknown", "are unknown") if one["unknown"] else ""
+            left = many(one["unknown"], "is unknown", "are unknown") if one["unknown"] else ""
             cells = (
                 *(one["cause"], one["runbook"], one["rung"]),
                 *(f"{one['helped']}/{one['tried']}", _bounds(one["lower"], one["upper"]), took, *back),
             )
             rows.append((*map(Text, cells), Text(says, colour)))
-            facts = f"helped {one['helped']} of {one['tried']} ({_bounds(one['lower'], one['upper'])})"
-            more = (took and f"took {took}", f"back {back[0]} in a day, {back[1]} in a week", left)
+            facts = t(
+                "helped {helped} of {tried} ({bounds})",
+                helped=one["helped"],
+                tried=one["tried"],
+                bounds=_bounds(one["lower"], one["upper"]),
+            )
+            more = (
+                took and t("took {took}", took=took),
+                t("back {back} in a day, {back2} in a week", back=back[0], back2=back[1]),
+                left,
+            )
             blocks.append(
                 (
                     Text(f"{one['cause']}: {one['runbook']}, {one['rung']}: {says}", colour),
@@ -90,11 +103,34 @@ class RemedyList(Listing):
             )
             if len(one["models"]) > 1:
                 for of in one["models"]:
-                    name, bounds = of["model"] or "model not told", _bounds(of["lower"], of["upper"])
+                    name, bounds = of["model"] or t("model not told"), _bounds(of["lower"], of["upper"])
                     share = f"{of['helped']}/{of['tried']}"
                     rows.append((*map(Text, ("", "", f"  {name}", share, bounds, "", "", "", "")),))
-                    blocks.append((Text(f"  {name}: helped {share} ({bounds})"), Text("")))
-        super().__init__(_HEADS, rows, blocks)
+                    blocks.append(
+                        (
+                            Text(
+                                t(
+                                    "  {name}: helped {share} ({bounds})",
+                                    name=name,
+                                    share=share,
+                                    bounds=bounds,
+                                )
+                            ),
+                            Text(""),
+                        )
+                    )
+        heads = (
+            t("CAUSE"),
+            t("RUNBOOK"),
+            t("RUNG"),
+            t("HELPED"),
+            t("BOUNDS"),
+            t("TOOK"),
+            t("BACK 1D"),
+            t("BACK 7D"),
+            t("SAYS"),
+        )
+        super().__init__(heads, rows, blocks)
 
 
 def _bounds(lower: float, upper: float) -> str:
@@ -123,26 +159,41 @@ def readiness(client: Client, days: float, runbook: str, cases: bool, plain: boo
     out = console()
     shown = [one for one in found["runbooks"] if one["planned"] or one["verdict"] == "taken_back" or runbook]
     if not shown:
-        click.echo(f"no runbook in observe or approve mode would have done anything in {days:g} days")
+        click.echo(
+            t(
+                "no runbook in observe or approve mode would have done anything in {days} days",
+                days=f"{days:g}",
+            )
+        )
     for one in shown:
         out.print(Text(f"{one['runbook']}  {one['mode']}", _VERDICTS.get(one["verdict"], "bold")))
         click.echo("\n".join(hanging("  ", one["text"], out.width, below="  ")))
         for line in _cases(one) if cases else ():
             click.echo("\n".join(hanging("    ", line, out.width, below="      ")))
     if not found["whole"]:
-        click.echo("there are more runs: these are the newest")
+        click.echo(t("there are more runs: these are the newest"))
     if shown:
         click.echo()
     for text in found["not_known"] if shown else ():
-        click.echo("\n".join(hanging("not known: ", text, out.width, below="  ")))
+        click.echo("\n".join(hanging(t("not known: "), text, out.width, below="  ")))
 
 
 def _cases(one: ReadyJson) -> list[str]:
     lines = []
     for each in one["cases"]:
-        stopped = f"; stopped by {', '.join(each['stopped'])}" if each["stopped"] else ""
-        after = "" if each["after_s"] is None or each["did"] else f" after {span(each['after_s'])}"
-        named = f"{each['incident']}  {clock(each['at'])}  {each['cause']} on {each['node'] or 'more than a node'}"
+        stopped = t("; stopped by {stopped}", stopped=", ".join(each["stopped"])) if each["stopped"] else ""
+        after = (
+            ""
+            if each["after_s"] is None or each["did"]
+            else t(" after {after_s}", after_s=span(each["after_s"]))
+        )
+        named = t(
+            "{incident}  {at}  {cause} on {node}",
+            incident=each["incident"],
+            at=clock(each["at"]),
+            cause=each["cause"],
+            node=each["node"] or t("more than a node"),
+        )
         did = f": {each['did']}" if each["did"] else ""
         lines.append(f"{named}: {each['how']}{after}{did}{stopped}")
     return lines

@@ -9,12 +9,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from agent.contract.counted import counted
+from agent.shared.words import many, t
 from brain.cli import completing
 from brain.cli.answers import HoldJson, IncidentJson, ModeJson, NodeJson, RunJson, StatusJson
 from brain.cli.client import Client, for_client
 from brain.cli.deaf import deaf, nobody_leads
-from brain.cli.terminal import as_json, console, hanging, page_width, print_json
+from brain.cli.terminal import as_json, console, hanging, padded, page_width, print_json
 
 _INDENT = "    "
 COLOURS = {"P0": "bold red", "P1": "red", "P2": "yellow", "P3": "cyan"}
@@ -30,29 +30,53 @@ def status(client: Client, plain: bool) -> None:
         print_json(found)
         return
     lines = [
-        ("brain", f"{found['brain']} of cell {found['cell']}, {_role(found)}"),
         (
-            "log",
-            f"{counted(found['seq'], 'input')}, newest at {found['log_time'] or 'none'}{_reading(found)}",
+            t("brain"),
+            t("{brain} of cell {cell}, {role}", brain=found["brain"], cell=found["cell"], role=_role(found)),
         ),
-        ("rules", f"{found['pack'] or 'none'}: {_rules(found)}"),
-        ("nodes", f"{found['nodes']}, of these unreachable {found['nodes_unreachable']}"),
-        ("incidents", f"{found['incidents_open']} open"),
+        (
+            t("log"),
+            t(
+                "{inputs}, newest at {log_time}{reading}",
+                inputs=many(found["seq"], "input"),
+                log_time=found["log_time"] or t("none"),
+                reading=_reading(found),
+            ),
+        ),
+        (t("rules"), f"{found['pack'] or t('none')}: {_rules(found)}"),
+        (
+            t("nodes"),
+            t(
+                "{nodes}, of these unreachable {nodes_unreachable}",
+                nodes=found["nodes"],
+                nodes_unreachable=found["nodes_unreachable"],
+            ),
+        ),
+        (t("incidents"), t("{incidents_open} open", incidents_open=found["incidents_open"])),
     ]
     if old := _out_of_date(found):
-        lines.append(("OUTDATED", old))
+        lines.append((t("OUTDATED"), old))
     if found["stopped"]:
-        lines.insert(1, ("STOPPED", found["stopped"]))
-    lines += [("TROUBLE", f"since {clock(one['since'])}: {one['text']}") for one in found["troubles"]]
-    if found["malformed"]:
-        lines.append(("malformed", f"{counted(found['malformed'], 'message')} could not be read"))
-    lines += [("hold", _hold(hold)) for hold in found["holds"]]
-    lines += [("mode", _mode(mode)) for mode in found["modes"]]
+        lines.insert(1, (t("STOPPED"), found["stopped"]))
     lines += [
-        ("waiting", f"{one['who']}: {one['text']} (needs a second person)") for one in found["proposals"]
+        (t("TROUBLE"), t("since {since}: {text}", since=clock(one["since"]), text=one["text"]))
+        for one in found["troubles"]
+    ]
+    if found["malformed"]:
+        lines.append(
+            (
+                t("malformed"),
+                t("{messages} could not be read", messages=many(found["malformed"], "message")),
+            )
+        )
+    lines += [(t("hold"), _hold(hold)) for hold in found["holds"]]
+    lines += [(t("mode"), _mode(mode)) for mode in found["modes"]]
+    lines += [
+        (t("waiting"), t("{who}: {text} (needs a second person)", who=one["who"], text=one["text"]))
+        for one in found["proposals"]
     ]
     for label, text in lines:
-        for line in hanging(f"{label:<10} ", text, page_width()):
+        for line in hanging(f"{padded(label, 10)} ", text, page_width()):
             click.echo(line)
 
 
@@ -70,7 +94,7 @@ def incidents(client: Client, everything: bool, plain: bool) -> None:
         return
     warn_of_old(client)
     if not found:
-        click.echo("no incidents" if everything else "nothing is open")
+        click.echo(t("no incidents") if everything else t("nothing is open"))
     else:
         console().print(IncidentList(found), crop=False)
 
@@ -97,7 +121,7 @@ def runs(client: Client, state: str, runbook: str, node: str, incident: str, las
         return
     warn_of_old(client)
     if not found:
-        click.echo("no runs")
+        click.echo(t("no runs"))
     else:
         console().print(RunList(found), crop=False)
 
@@ -119,13 +143,18 @@ def warn_of_old(client: Client) -> None:
     """Says so on stderr where what the brain shows is how things were: nodes that died since look alive there."""
     status: StatusJson = client.get("status")
     if old := _out_of_date(status):
-        click.echo(f"{status['brain']} of cell {status['cell']}: OUTDATED: {old}", err=True)
+        click.echo(
+            t("{brain} of cell {cell}: OUTDATED: {old}", brain=status["brain"], cell=status["cell"], old=old),
+            err=True,
+        )
 
 
 def _out_of_date(status: StatusJson) -> str:
     why = deaf(status)
-    asof = f"as of {clock(status['log_time'])}" if status["log_time"] else "from before"
-    return f"nodes, incidents and runs are shown {asof}: {why}" if why else ""
+    asof = (
+        t("as of {log_time}", log_time=clock(status["log_time"])) if status["log_time"] else t("from before")
+    )
+    return t("nodes, incidents and runs are shown {asof}: {why}", asof=asof, why=why) if why else ""
 
 
 class Listing:
@@ -170,19 +199,34 @@ class IncidentList(Listing):
             rows.append(
                 (*named, Text(one["cause"]), Text(where(one)), Text(str(len(one["runs"]))), Text(acked))
             )
-            runs = counted(len(one["runs"]), "run") if one["runs"] else ""
+            runs = many(len(one["runs"]), "run") if one["runs"] else ""
             first = "  ".join(filter(None, (*(text.plain for text in named), runs)))
             blocks.append(
                 (
                     Text(first, colour),
-                    Text(f"{one['cause']} at {where(one)}{f', {acked} has it' if acked else ''}"),
+                    Text(
+                        t(
+                            "{cause} at {where}{what}",
+                            cause=one["cause"],
+                            where=where(one),
+                            what=t(", {acked} has it", acked=acked) if acked else "",
+                        )
+                    ),
                 )
             )
-        heads: tuple[str, ...] = ("ID", "SEV", "STATE", "SINCE", "CAUSE", "WHERE", "RUNS")
+        heads: tuple[str, ...] = (
+            t("ID"),
+            t("SEV"),
+            t("STATE"),
+            t("SINCE"),
+            t("CAUSE"),
+            t("WHERE"),
+            t("RUNS"),
+        )
         if cells:
-            heads = ("CELL", *heads)
+            heads = (t("CELL"), *heads)
         if any(one["pages"]["acked_by"] for one in found):
-            heads = (*heads, "WHO HAS IT")
+            heads = (*heads, t("WHO HAS IT"))
         super().__init__(heads, [row[: len(heads)] for row in rows], blocks)
 
 
@@ -198,8 +242,21 @@ class RunList(Listing):
             rows.append((*named, Text(one["runbook"]), Text(rung), Text(one["scope"])))
             first = "  ".join(text.plain for text in named)
             why = f": {one['why']}" if one["why"] else ""
-            blocks.append((Text(first, colour), Text(f"{one['runbook']} {rung} at {one['scope']}{why}")))
-        super().__init__(("ID", "STATE", "SINCE", "RUNBOOK", "RUNG", "WHERE"), rows, blocks)
+            blocks.append(
+                (
+                    Text(first, colour),
+                    Text(
+                        t(
+                            "{runbook} {rung} at {scope}{why}",
+                            runbook=one["runbook"],
+                            rung=rung,
+                            scope=one["scope"],
+                            why=why,
+                        )
+                    ),
+                )
+            )
+        super().__init__((t("ID"), t("STATE"), t("SINCE"), t("RUNBOOK"), t("RUNG"), t("WHERE")), rows, blocks)
 
 
 class NodeList(Listing):
@@ -209,15 +266,23 @@ class NodeList(Listing):
         rows, blocks = [], []
         for node in found:
             state = Text("alive", "green") if node["alive"] else Text("unreachable", "bold red")
-            beat = "never" if node["beat_age_s"] is None else f"{node['beat_age_s']:.0f} s ago"
+            beat = (
+                t("never")
+                if node["beat_age_s"] is None
+                else t("{beat_age_s} s ago", beat_age_s=f"{node['beat_age_s']:.0f}")
+            )
             place = " ".join(filter(None, (node["pod"], node["rack"], node["leaf"], node["chassis"])))
             counts = ["" if node[key] is None else str(node[key]) for key in ("spooled", "dropped")]
             cells = (beat, node["version"], *counts, place)
             rows.append((Text(node["name"]), state, *map(Text, cells)))
-            named = zip(("beat", "agent", "spooled", "dropped", "place"), cells, strict=True)
+            named = zip((t("beat"), t("agent"), t("spooled"), t("dropped"), t("place")), cells, strict=True)
             rest = ", ".join(f"{name} {cell}" for name, cell in named if cell)
             blocks.append((Text(f"{node['name']}  {state.plain}", state.style), Text(rest)))
-        super().__init__(("NODE", "STATE", "BEAT", "AGENT", "SPOOLED", "DROPPED", "PLACE"), rows, blocks)
+        super().__init__(
+            (t("NODE"), t("STATE"), t("BEAT"), t("AGENT"), t("SPOOLED"), t("DROPPED"), t("PLACE")),
+            rows,
+            blocks,
+        )
 
 
 def _rung(one: RunJson) -> str:
@@ -227,7 +292,7 @@ def _rung(one: RunJson) -> str:
 
 def where(one: IncidentJson) -> str:
     """Where an incident is, with the number of its nodes if it is wider than one."""
-    return str(one["scope"]) + (f" ({one['nodes']} nodes)" if one["nodes"] > 1 else "")
+    return str(one["scope"]) + (t(" ({nodes} nodes)", nodes=one["nodes"]) if one["nodes"] > 1 else "")
 
 
 def clock(at: str | None) -> str:
@@ -237,29 +302,45 @@ def clock(at: str | None) -> str:
 
 def _role(found: StatusJson) -> str:
     if not found["connected"]:
-        return "NOT CONNECTED to NATS"
+        return t("NOT CONNECTED to NATS")
     if nobody_leads(found):
-        return f"NOBODY LEADS (last leader: {found['leader'] or 'none yet'})"
-    return "leads" if found["leads"] else f"stands by (leader: {found['leader'] or 'none yet'})"
+        return t("NOBODY LEADS (last leader: {leader})", leader=found["leader"] or t("none yet"))
+    return (
+        t("leads")
+        if found["leads"]
+        else t("stands by (leader: {leader})", leader=found["leader"] or t("none yet"))
+    )
 
 
 def _rules(found: StatusJson) -> str:
-    many = f"{counted(found['rules'], 'rule')}, {counted(found['runbooks'], 'runbook')}"
-    return f"{many}; matched by {found['matcher']}"
+    both = f"{many(found['rules'], 'rule')}, {many(found['runbooks'], 'runbook')}"
+    return t("{both}; matched by {matcher}", both=both, matcher=found["matcher"])
 
 
 def _reading(found: StatusJson) -> str:
-    return "" if found["caught_up"] else " (still reading)"
+    return "" if found["caught_up"] else t(" (still reading)")
 
 
 def _hold(hold: HoldJson) -> str:
-    until = f" until {clock(hold['until'])}" if hold["until"] else ""
-    return (
-        f"{hold['scope']}: {hold['why']} ({hold['id']} of {hold['who']}, since {clock(hold['since'])}{until})"
+    until = t(" until {until}", until=clock(hold["until"])) if hold["until"] else ""
+    return t(
+        "{scope}: {why} ({id} of {who}, since {since}{until})",
+        scope=hold["scope"],
+        why=hold["why"],
+        id=hold["id"],
+        who=hold["who"],
+        since=clock(hold["since"]),
+        until=until,
     )
 
 
 def _mode(mode: ModeJson) -> str:
-    where = f"nodes {mode['nodes']}" if mode["nodes"] else "what is wider than a node"
-    who = f"{mode['who'] or 'configuration'}{', since ' + mode['why'] if mode['why'] else ''}"
-    return f"{mode['mode']}: runbook {mode['runbook']} on {where} ({who})"
+    where = t("nodes {nodes}", nodes=mode["nodes"]) if mode["nodes"] else t("what is wider than a node")
+    who = f"{mode['who'] or t('configuration')}{(', since ' + mode['why'] if mode['why'] else '')}"
+    return t(
+        "{mode}: runbook {runbook} on {where} ({who})",
+        mode=mode["mode"],
+        runbook=mode["runbook"],
+        where=where,
+        who=who,
+    )

@@ -13,6 +13,7 @@ import click
 from agent.contract.errors import ConfigError, Unreachable
 from agent.shared import inert_log
 from agent.shared.inert_log import LogFormat
+from agent.shared.words import t
 from brain import app, config
 from brain.actions import BuildActions, build_real
 from brain.adapters import archive_store, files
@@ -47,13 +48,18 @@ def run(path: Path | None, data: Path | None, port: int | None, verbose: bool, c
         with config.locating(loaded):
             asyncio.run(as_start.check(loaded))
         for text in _warnings(loaded):
-            click.echo(f"warning: {text}", err=True)
-        click.echo(f"cell {loaded.cell}: the brain can start with this configuration")
+            click.echo(t("warning: {text}", text=text), err=True)
+        click.echo(t("cell {cell}: the brain can start with this configuration", cell=loaded.cell))
         return
     if os.geteuid() == 0 and (found := owner(loaded.data_dir)):
         raise ConfigError(
-            f"data_dir {loaded.data_dir} belongs to user {found[0]}: a brain that runs as root follows whatever that user lays "
-            "there, and locks that user out of its files. Run it as that user, e.g. `systemctl start gpuward`"
+            t(
+                "data_dir {data_dir} belongs to user {found}: a brain that runs as root follows whatever that "
+                "user lays there, and locks that user out of its files. Run it as that user, e.g. `systemctl "
+                "start gpuward`",
+                data_dir=loaded.data_dir,
+                found=found[0],
+            )
         )
     serve(loaded, verbose=verbose)
 
@@ -69,7 +75,7 @@ def _warnings(loaded: config.BrainConfig) -> Iterator[str]:
         try:
             archive_store.opened(loaded.archive)
         except Unreachable as error:
-            yield f"{error}: the brain starts, and archives nothing until it is there"
+            yield t("{error}: the brain starts, and archives nothing until it is there", error=error)
 
 
 def serve(loaded: config.BrainConfig, *, make: BuildActions = build_real, verbose: bool = False) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from agent.shared.words import t
 from brain.cli.answers import ListedTokenJson, RevokedJson
 from brain.cli.client import Client, for_client
 from brain.cli.operator_commands import Duration
@@ -52,8 +53,14 @@ def create(
     if "token" in made:
         click.echo(made["token"])
     click.echo(
-        f"{made['id']} of {made['user']}: {made['role']} until {made['expires_at'][:10]}"
-        + (f", in {out}" if out else "")
+        t(
+            "{id} of {user}: {role} until {expires_at}",
+            id=made["id"],
+            user=made["user"],
+            role=made["role"],
+            expires_at=made["expires_at"][:10],
+        )
+        + (t(", in {out}", out=out) if out else "")
         + (f"\n{made['said']}" if "said" in made else ""),
         err=True,
     )
@@ -71,11 +78,19 @@ def list_(client: Client, plain: bool) -> None:
     for one in found:
         limits = " ".join((*one["scopes"], *one["runbooks"]))
         until = clock(one["expires_at"])
-        line = f"{one['id']}  {one['user']}  {one['role']}  until {until}  by {one['made_by']}  {limits}".rstrip()
+        line = t(
+            "{id}  {user}  {role}  until {until}  by {made_by}  {limits}",
+            id=one["id"],
+            user=one["user"],
+            role=one["role"],
+            until=until,
+            made_by=one["made_by"],
+            limits=limits,
+        ).rstrip()
         void = one.get("void")  # an older brain does not say it
-        click.echo(f"{line}  counts no more: {void}" if void else line)
+        click.echo(t("{line}  counts no more: {void}", line=line, void=void) if void else line)
     if not found:
-        click.echo("no tokens")
+        click.echo(t("no tokens"))
 
 
 @token.command()
@@ -86,16 +101,20 @@ def list_(client: Client, plain: bool) -> None:
 def revoke(client: Client, ids: tuple[str, ...], user: str, plain: bool) -> None:
     """Takes tokens away, at once; with --user the person's logins at this brain end, too."""
     if not ids and not user:
-        raise click.UsageError("give ids (`gpuward token list`) or --user NAME")
+        raise click.UsageError(t("give ids (`gpuward token list`) or --user NAME"))
     answer: RevokedJson = client.post("tokens", "revoke", body={"ids": ids, "user": user})
     if plain:
         print_json(answer["revoked"])
         return
     for one in answer["revoked"]:
-        click.echo(f"revoked {one['id']} of {one['user']}")
+        click.echo(t("revoked {id} of {user}", id=one["id"], user=one["user"]))
     if ended := answer.get("sessions"):  # an older brain does not say it
         click.echo(
-            f"ended {ended} logins of {user}; another brain of the cell has its own: say it there, too (--url)"
+            t(
+                "ended {ended} logins of {user}; another brain of the cell has its own: say it there, too (--url)",
+                ended=ended,
+                user=user,
+            )
         )
 
 
@@ -105,5 +124,9 @@ def _write(path: Path, text: str) -> None:
             sink.write(text + "\n")
     except OSError as error:
         raise click.ClickException(
-            f"{path}: {error.strerror}: the token was made, but is lost; revoke it (`gpuward token list`)"
+            t(
+                "{path}: {strerror}: the token was made, but is lost; revoke it (`gpuward token list`)",
+                path=path,
+                strerror=error.strerror,
+            )
         ) from error

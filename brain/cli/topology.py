@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
 from agent.contract.inert import inert
+from agent.shared.words import many, t
 from brain.cli import brain_toml
 from brain.cli.client import Client
-from brain.cli.terminal import as_json, print_json
+from brain.cli.terminal import as_json, padded, print_json
 from brain.core.pack.spec import Place
 from brain.core.pack.topology import WIDE
 from brain.marked_yaml import Diagnostic
@@ -82,10 +82,12 @@ def check_(
         for line in _counts(site.places):
             click.echo(line)
         if site.errors:
-            click.echo(f"{counted(len(site.errors), 'error')}: no brain will load this file")
+            click.echo(t("{errors}: no brain will load this file", errors=many(len(site.errors), "error")))
         else:
             click.echo(
-                "all well" if not site.warnings else f"usable; {counted(len(site.warnings), 'warning')}"
+                t("all well")
+                if not site.warnings
+                else t("usable; {warnings}", warnings=many(len(site.warnings), "warning"))
             )
     if site.errors:
         sys.exit(1)
@@ -141,9 +143,9 @@ def import_(
     """
     sources = list(_sources(base, fabrics, lldp, interfaces, clusters, labels, confs))
     if not sources:
-        raise click.UsageError("from what? --slurm, --ibnetdiscover, --iblinkinfo, --kubernetes or --lldp")
+        raise click.UsageError(t("from what? --slurm, --ibnetdiscover, --iblinkinfo, --kubernetes or --lldp"))
     if plain and out is None:
-        raise click.UsageError("--json tells what was found: the file needs --out")
+        raise click.UsageError(t("--json tells what was found: the file needs --out"))
     site = _usable(merged(sources, ", ".join(source.source for source in sources)))
     text = write.text_of(site.places, [f"Made by gpuward topology import of {inert(site.source)}."])
     if out is None:
@@ -174,7 +176,7 @@ def _sources(
         yield infiniband.read([(fabric, str(file), _text(file)) for fabric, file in named])
     if lldp_files:
         files = [(file.name.partition(".")[0], _text(file)) for file in lldp_files]
-        yield lldp.read(files, f"LLDP of {counted(len(files), 'node')}", interfaces or ("*",))
+        yield lldp.read(files, t("LLDP of {nodes}", nodes=many(len(files), "node")), interfaces or ("*",))
     kinds = kubernetes.mapping(labels)
     for file in clusters:
         yield kubernetes.read(_text(file), str(file), kinds)
@@ -194,7 +196,9 @@ def _text(file: Path) -> str:
     try:
         return file.read_bytes().decode(errors="replace")
     except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+        raise ConfigError(
+            t("{file}: cannot be read: {strerror}", file=file, strerror=error.strerror)
+        ) from error
 
 
 def _of(file: Path | None, path: Path | None) -> SiteMap:
@@ -203,7 +207,7 @@ def _of(file: Path | None, path: Path | None) -> SiteMap:
         config = brain_toml.load(path, None)
         if config.topology is None:
             raise ConfigError(
-                "brain.toml names no topology file (`topology`): name one here, or make one with `import`"
+                t("brain.toml names no topology file (`topology`): name one here, or make one with `import`")
             )
         file = config.topology
     return places_file.read(file)
@@ -232,17 +236,24 @@ def _said(site: SiteMap) -> Iterator[str]:
         yield inert(str(error))
     for one in site.warnings[:_MOST_SAID]:
         where = f"{one.file}:{one.line}" if one.line else one.file
-        yield inert(f"{where}: warning: {one.key + ': ' if one.key else ''}{one.text}")
+        yield inert(
+            t(
+                "{where}: warning: {key}{text}",
+                where=where,
+                key=one.key + ": " if one.key else "",
+                text=one.text,
+            )
+        )
     more = len(site.errors[_MOST_SAID:]) + len(site.warnings[_MOST_SAID:])
     if more:
-        yield f"and {more} more: --json has them"
+        yield t("and {more} more: --json has them", more=more)
 
 
 def _counts(places: Mapping[str, Place]) -> Iterator[str]:
     """How many places of each kind there are, in a line."""
     kinds = [(kind, len({name for place in places.values() for name in place.names(kind)})) for kind in WIDE]
     known = ", ".join(f"{kind} {count}" for kind, count in kinds if count)
-    yield f"{counted(len(places), 'node')}" + (f"; places: {known}" if known else "")
+    yield f"{many(len(places), 'node')}" + (t("; places: {known}", known=known) if known else "")
 
 
 def _shown(places: Mapping[str, Place], *, everything: bool) -> Iterator[str]:
@@ -251,16 +262,22 @@ def _shown(places: Mapping[str, Place], *, everything: bool) -> Iterator[str]:
         yield f"\n{name}"
         for branch in branches if everything else branches[:_MOST_LINES]:
             head = f"{'  ' * (branch.depth + 1)}{inert(branch.scope)}"
-            yield f"{head:<32} {counted(len(branch.nodes), 'node'):>9}  {oddities.names(branch.nodes)}"
+            yield f"{padded(head, 32)} {padded(many(len(branch.nodes), 'node'), 9, right=True)}  {oddities.names(branch.nodes)}"
         if not everything and (more := len(branches) - _MOST_LINES) > 0:
-            yield f"  and {more} more: --all shows them"
+            yield t("  and {more} more: --all shows them", more=more)
     unknown = unplaced(places, places)
     if unknown:
-        yield "\nnot known"
+        yield t("\nnot known")
     for kind, nodes in unknown.items():
-        yield f"  {kind} of {len(nodes)} of {counted(len(places), 'node')}: {oddities.names(nodes)}"
+        yield t(
+            "  {kind} of {nodes} of {nodes2}: {nodes3}",
+            kind=kind,
+            nodes=len(nodes),
+            nodes2=many(len(places), "node"),
+            nodes3=oddities.names(nodes),
+        )
     nobody = [
         kind for kind in WIDE if kind != "fabric" and not any(place.names(kind) for place in places.values())
     ]
     if nobody:
-        yield f"\nnothing is said of: {', '.join(nobody)}"
+        yield t("\nnothing is said of: {nobody}", nobody=", ".join(nobody))

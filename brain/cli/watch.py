@@ -12,6 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
+from agent.shared.words import t
 from brain.cli.answers import IncidentJson, NoteJson
 from brain.cli.client import Client, NotLetIn, for_client
 from brain.cli.queries import IncidentList, clock
@@ -56,7 +57,7 @@ def _lines(client: Client, last: int, plain: bool) -> None:
     """
     at, told = "", False
     while True:
-        why = "the brain has ended the connection"
+        why = t("the brain has ended the connection")
         try:
             for where, note in client.watch(last, at):
                 if where:
@@ -70,7 +71,7 @@ def _lines(client: Client, last: int, plain: bool) -> None:
                 raise
             why = error.message
         if not told:
-            click.echo(f"{why}: goes on when it answers again", err=True)
+            click.echo(t("{why}: goes on when it answers again", why=why), err=True)
             told = True
         time.sleep(RECONNECT_S)  # a brain that starts is not asked without end
 
@@ -102,15 +103,17 @@ class Screen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         height = options.height or console.height
-        yield Text(f"gpuward — {len(self._incidents)} open", "bold")
+        yield Text(t("gpuward — {incidents} open", incidents=len(self._incidents)), "bold")
         yield Text()
         room = height - 3
         notes = [note_lines(note, options.max_width) for note in self._notes]
         for_notes = min(sum(map(len, notes)), max(1, round(room * _NOTES)))
         shown = self._fitting(console, options, room - for_notes)
-        yield IncidentList(self._incidents[:shown]) if self._incidents else Text("nothing is open", "green")
+        yield (
+            IncidentList(self._incidents[:shown]) if self._incidents else Text(t("nothing is open"), "green")
+        )
         if more := len(self._incidents) - shown:
-            yield Text(f"and {more} more: gpuward incidents", "dim")
+            yield Text(t("and {more} more: gpuward incidents", more=more), "dim")
         yield Text()
         left = room - self._lines(console, options, shown)
         newest: list[str] = []

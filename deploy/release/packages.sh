@@ -52,7 +52,7 @@ stage() {
       (cd "$source" && "$root/.venv/bin/python" -m brain completion "$shell") > "$into/completion/gpuward.$shell"
     done
     (cd "$source" && "$root/.venv/bin/python" -m docs.man_pages "$into/man")
-    gzip -9n "$into"/man/*.1
+    gzip -9n "$into"/man/*.1 "$into"/man/*/*.1
   fi
   rm -rf "$home/libraries/bin"
   # With the links in nfpm.yaml a virtual environment for each Python, of one folder of libraries.

@@ -8,8 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from agent.contract.errors import ConfigError
+from agent.shared.words import speaking
 from brain.cli.diagnose import diagnose
 from brain.cli.log_nodes import node_name
+from brain.cli.main import FOLDERS
 from tests.brain.diagnose_kit import BOOT, LINK, ask, ask_json
 
 OFF_BUS = (
@@ -281,7 +283,8 @@ def test_what_the_end_of_a_log_leaves_open_lasts() -> None:
 
 def test_chinese() -> None:
     """The advice in the other language."""
-    assert "先排空节点" in ask(OFF_BUS, "--lang", "zh")
+    with speaking("zh", FOLDERS):
+        assert "先排空节点" in ask(OFF_BUS)
 
 
 def test_the_driver_message_of_three_lines() -> None:

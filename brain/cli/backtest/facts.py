@@ -18,6 +18,7 @@ from agent.contract import subjects
 from agent.contract.errors import ConfigError, ContractError
 from agent.contract.messages import Severity, UnsentEvent, decode_event
 from agent.shared.log_text import Most, log_lines
+from agent.shared.words import t
 from brain.core.pack.lint_symptoms import KINDS
 
 _MOST = Most(lines=1_000_000, characters=512_000_000)
@@ -44,7 +45,11 @@ def read(path: Path) -> list[TimelineFact]:
         try:
             found.append(_fact(raw))
         except (ContractError, ConfigError, ValueError, TypeError, KeyError) as error:
-            said = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            said = (
+                t("{args} is missing", args=repr(error.args[0]))
+                if isinstance(error, KeyError)
+                else str(error)
+            )
             raise ConfigError(f"{path}: {where}: {said}") from error
     return found
 
@@ -55,22 +60,26 @@ def _rows(path: Path) -> Iterator[tuple[str, Any]]:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
-                    yield f"line {number}", orjson.loads(line)
+                    yield t("line {number}", number=number), orjson.loads(line)
                 except orjson.JSONDecodeError as error:
-                    raise ConfigError(f"{path}: line {number}: is no JSON: {error}") from error
+                    raise ConfigError(
+                        t("{path}: line {number}: is no JSON: {error}", path=path, number=number, error=error)
+                    ) from error
         return
     try:
         items = yaml.safe_load("\n".join(lines)) or []
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
+        raise ConfigError(
+            t("{path}: not YAML: {splitlines}", path=path, splitlines=str(error).splitlines()[0])
+        ) from error
     if not isinstance(items, list):
-        raise ConfigError(f"{path}: must be a list of facts")
-    yield from ((f"item {number}", raw) for number, raw in enumerate(items, 1))
+        raise ConfigError(t("{path}: must be a list of facts", path=path))
+    yield from ((t("item {number}", number=number), raw) for number, raw in enumerate(items, 1))
 
 
 def _fact(raw: Any) -> TimelineFact:
     if not isinstance(raw, dict):
-        raise ContractError("a fact is an object with `at`, `node` and `kind`")
+        raise ContractError(t("a fact is an object with `at`, `node` and `kind`"))
     node = subjects.token(str(raw["node"]), "node")
     at = _time(raw["at"])
     if "alive" in raw:
@@ -84,7 +93,9 @@ def _fact(raw: Any) -> TimelineFact:
     kind = str(raw["kind"])
     known = KINDS.get(kind)
     if known is None:
-        raise ContractError(f"there is no kind of event {kind[:80]!r} (`gpuward-agent list` names them)")
+        raise ContractError(
+            t("there is no kind of event {kind} (`gpuward-agent list` names them)", kind=repr(kind[:80]))
+        )
     event = decode_event(
         {
             "v": 1,

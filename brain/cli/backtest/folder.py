@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.shared.log_text import PACKED_SUFFIXES
+from agent.shared.words import t
 
 TOPOLOGY = ("topology.yaml",)
 FACTS = ("facts.jsonl", "facts.yaml")
@@ -62,7 +63,9 @@ def looked_at(path: Path) -> Folder:
             elif Path(where) == path and name in FACTS:
                 found.facts.append(file)
             elif len(found.files) >= MOST_FILES:
-                found.unreadable[shown] = f"the folder has more than {MOST_FILES:,} files"
+                found.unreadable[shown] = t(
+                    "the folder has more than {most_files} files", most_files=f"{MOST_FILES:,}"
+                )
             elif (size := _size(file, shown, found)) is not None:
                 node = node_of_name(name) or (node_of_name(file.parent.name) if file.parent != path else "")
                 found.files.append(LogFile(path=file, name=shown, node=node, size=size))
@@ -90,6 +93,6 @@ def _size(file: Path, shown: str, found: Folder) -> int | None:
         found.unreadable[shown] = error.strerror or str(error)
         return None
     if not stat.S_ISREG(status.st_mode):
-        found.unreadable[shown] = "is no file"
+        found.unreadable[shown] = t("is no file")
         return None
     return status.st_size

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
+from agent.shared.words import t
 from brain.cli.backtest import facts as timeline_facts
 from brain.cli.backtest.facts import TimelineFact
 from brain.cli.backtest.folder import Folder, LogFile, looked_at
@@ -64,9 +65,9 @@ def _nothing(path: Path, folder: Folder) -> str:
     why = (
         f": {listed(f'{name} ({said})' for name, said in folder.unreadable.items())}"
         if folder.unreadable
-        else ": name a folder with a file <node>.log for each node, or a file of `gpuward log export`"
+        else t(": name a folder with a file <node>.log for each node, or a file of `gpuward log export`")
     )
-    return f"{path}: there is nothing to read in it{why}"
+    return t("{path}: there is nothing to read in it{why}", path=path, why=why)
 
 
 def _tell(
@@ -80,10 +81,10 @@ def _tell(
         counts.since, counts.until = wall(min(begins)), wall(max(ends))
     counts.undated = sorted({log.node for log in logs if not log.dated})
     if places and (strange := sorted({log.node for log in logs} - places.keys())):
-        counts.remarks.append(f"topology.yaml does not place {listed(strange)}")
+        counts.remarks.append(t("topology.yaml does not place {strange}", strange=listed(strange)))
     if not places and len({log.node for log in dated}) > 1:
         counts.remarks.append(
-            "there is no topology.yaml: a cause that a leaf or a rack shares cannot be placed there"
+            t("there is no topology.yaml: a cause that a leaf or a rack shares cannot be placed there")
         )
 
 

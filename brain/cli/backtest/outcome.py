@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent.contract.actions.spec import Disrupts
+from agent.shared.words import t
 
 _YEAR_2001_S = 978_307_200.0  # a time without a year counts as one of 2000 (agent.contract.kernel_text)
 
@@ -203,5 +204,5 @@ def up(at: float) -> str:
 def listed(names: Iterable[str], most: int = 6) -> str:
     """Some names, and how many more there are."""
     all_ = list(names)
-    more = f" and {len(all_) - most} more" if len(all_) > most else ""
+    more = t(" and {all} more", all=len(all_) - most) if len(all_) > most else ""
     return ", ".join(all_[:most]) + more

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from agent.contract.counted import counted
+from agent.shared.words import many, t
 from brain.cli.backtest.outcome import (
     Backtest,
     FoundDecision,
@@ -28,13 +28,13 @@ def _blocks(found: Backtest, width: int) -> Iterator[list[str]]:
     if notes := list(_doubts(found.input, width)):
         yield notes
     for head, rows in (
-        ("Incidents", [row for one in outcome.incidents for row in _incident(one, width)]),
+        (t("Incidents"), [row for one in outcome.incidents for row in _incident(one, width)]),
         (
-            "Decisions: runs that would begin",
+            t("Decisions: runs that would begin"),
             [row for one in outcome.decisions for row in _decision(one, width)],
         ),
-        ("Holds", [*_holds(outcome.holds, width)]),
-        ("Pages", [row for one in outcome.pages for row in _page(one, width)]),
+        (t("Holds"), [*_holds(outcome.holds, width)]),
+        (t("Pages"), [row for one in outcome.pages for row in _page(one, width)]),
     ):
         if rows:
             yield [head, *rows]
@@ -42,32 +42,61 @@ def _blocks(found: Backtest, width: int) -> Iterator[list[str]]:
 
 def _doubts(counts: Input, width: int) -> Iterator[str]:
     for name, why in sorted(counts.unreadable.items()):
-        yield from hanging("", f"NOT READ: {name}: {why}", width, below="  ")
+        yield from hanging("", t("NOT READ: {name}: {why}", name=name, why=why), width, below="  ")
     for name, why in sorted(counts.blind.items()):
-        yield from hanging("", f"NO ALL-CLEAR for {name}: {why}", width, below="  ")
+        yield from hanging("", t("NO ALL-CLEAR for {name}: {why}", name=name, why=why), width, below="  ")
     if counts.missing:
-        yield from hanging("", f"MISSING: {counted(counts.missing, 'message')} of the log", width, below="  ")
+        yield from hanging(
+            "",
+            t("MISSING: {messages} of the log", messages=many(counts.missing, "message")),
+            width,
+            below="  ",
+        )
     if counts.undated:
-        undated = (
-            f"The lines of {listed(counts.undated)} have no date: each log was judged by itself, and a cause that several "
-            "nodes share was not looked for among them (`dmesg -T` or `journalctl -k` print dates)."
+        undated = t(
+            "The lines of {undated} have no date: each log was judged by itself, and a cause that several "
+            "nodes share was not looked for among them (`dmesg -T` or `journalctl -k` print dates).",
+            undated=listed(counts.undated),
         )
         yield from hanging("", undated, width, below="  ")
     for remark in counts.remarks:
-        yield from hanging("", f"Note: {remark}.", width, below="  ")
+        yield from hanging("", t("Note: {remark}.", remark=remark), width, below="  ")
 
 
 def _incident(one: FoundIncident, width: int) -> Iterator[str]:
-    yield from hanging("  ", f"{one.severity}  {one.cause}  at {one.place}", width, below="      ")
-    until = f"until {one.until}" if one.until else f"not over ({one.state})"
-    nodes = f"; {counted(one.nodes, 'node')}" if one.nodes > 1 else ""
-    explains = f"; explains {counted(one.explains, 'other')}" if one.explains else ""
-    yield from hanging("      ", f"from {one.since} {until}{nodes}{explains}", width)
+    yield from hanging(
+        "  ",
+        t("{severity}  {cause}  at {place}", severity=one.severity, cause=one.cause, place=one.place),
+        width,
+        below="      ",
+    )
+    until = t("until {until}", until=one.until) if one.until else t("not over ({state})", state=one.state)
+    nodes = f"; {many(one.nodes, 'node')}" if one.nodes > 1 else ""
+    explains = t("; explains {others}", others=many(one.explains, "other")) if one.explains else ""
+    yield from hanging(
+        "      ",
+        t(
+            "from {since} {until}{nodes}{explains}",
+            since=one.since,
+            until=until,
+            nodes=nodes,
+            explains=explains,
+        ),
+        width,
+    )
     yield from hanging("      ", one.because, width)
 
 
 def _decision(one: FoundDecision, width: int) -> Iterator[str]:
-    text = f"{one.runbook}  at {one.place} for {one.cause}, {one.at}: disrupts {one.disrupts}; {one.state}"
+    text = t(
+        "{runbook}  at {place} for {cause}, {at}: disrupts {disrupts}; {state}",
+        runbook=one.runbook,
+        place=one.place,
+        cause=one.cause,
+        at=one.at,
+        disrupts=one.disrupts,
+        state=one.state,
+    )
     yield from hanging("  ", text, width, below="      ")
     for rung in one.rungs:
         yield from hanging("      ", rung, width, below="         ")
@@ -79,45 +108,79 @@ def _holds(holds: Iterable[FoundHold], width: int) -> Iterator[str]:
     for one in holds:
         alike.setdefault((one.answer, one.gate, one.why), []).append(one)
     for (answer, gate, why), ones in alike.items():
-        head = f"{answer}{f' by {gate}' if gate else ''}: {why}:"
-        where = listed(f"{one.cause} at {one.place}, {one.at}" for one in ones)
+        head = f"{answer}{(t(' by {gate}', gate=gate) if gate else '')}: {why}:"
+        where = listed(
+            t("{cause} at {place}, {at}", cause=one.cause, place=one.place, at=one.at) for one in ones
+        )
         yield from hanging("  ", f"{head} {where}", width, below="      ")
 
 
 def _page(one: FoundPage, width: int) -> Iterator[str]:
-    sent = ", ".join(f"{many} × {what}" for what, many in one.sent.items())
-    text = f"{one.severity}  {one.cause} at {one.place}, from {one.since}, to {one.to}: {sent}"
+    sent = ", ".join(f"{times} × {what}" for what, times in one.sent.items())
+    text = t(
+        "{severity}  {cause} at {place}, from {since}, to {to}: {sent}",
+        severity=one.severity,
+        cause=one.cause,
+        place=one.place,
+        since=one.since,
+        to=one.to,
+        sent=sent,
+    )
     yield from hanging("  ", text, width, below="      ")
 
 
 def summary(found: Backtest, width: int) -> Iterator[str]:
     """The last lines: what was read, and what came of it."""
     counts, totals = found.input, found.outcome.totals()
-    span = f", {counts.since} to {counts.until}" if counts.since else ""
+    span = t(", {since} to {until}", since=counts.since, until=counts.until) if counts.since else ""
     if counts.kind == "log":
-        events = f"{counts.meaningful} of them events of {counted(counts.nodes, 'node')}"
-        read = f"{counted(counts.lines, 'message')} of a log, {events}{span}"
-        unread = f"; {counts.unread} could not be read" if counts.unread else ""
-    else:
-        facts = f", and {counted(counts.facts, 'fact')} beside them" if counts.facts else ""
-        read = (
-            f"{counted(counts.files, 'file')} of {counted(counts.nodes, 'node')}: {counted(counts.lines, 'line')} read, "
-            f"{counts.meaningful} with a known meaning{facts}{span}"
+        events = t(
+            "{meaningful} of them events of {nodes}",
+            meaningful=counts.meaningful,
+            nodes=many(counts.nodes, "node"),
         )
-        unread = f"; {counted(counts.unread, 'line')} could not be read" if counts.unread else ""
-    yield from hanging("", f"{read}{unread}. Rules: {found.rules} ({found.version}).", width)
+        read = t(
+            "{messages} of a log, {events}{span}",
+            messages=many(counts.lines, "message"),
+            events=events,
+            span=span,
+        )
+        unread = t("; {unread} could not be read", unread=counts.unread) if counts.unread else ""
+    else:
+        facts = t(", and {facts} beside them", facts=many(counts.facts, "fact")) if counts.facts else ""
+        read = t(
+            "{files} of {nodes}: {lines} read, {meaningful} with a known meaning{facts}{span}",
+            files=many(counts.files, "file"),
+            nodes=many(counts.nodes, "node"),
+            lines=many(counts.lines, "line"),
+            meaningful=counts.meaningful,
+            facts=facts,
+            span=span,
+        )
+        unread = t("; {lines} could not be read", lines=many(counts.unread, "line")) if counts.unread else ""
+    yield from hanging(
+        "",
+        t(
+            "{read}{unread}. Rules: {rules} ({version}).",
+            read=read,
+            unread=unread,
+            rules=found.rules,
+            version=found.version,
+        ),
+        width,
+    )
     several = [
-        counted(totals["incidents"], "incident") + _severities(totals),
-        counted(totals["decisions"], "decision")
-        + (f", {totals['disruptive']} disruptive" if totals["disruptive"] else ""),
-        counted(totals["holds"], "hold"),
-        counted(totals["pages"], "page"),
+        many(totals["incidents"], "incident") + _severities(totals),
+        many(totals["decisions"], "decision")
+        + (t(", {disruptive} disruptive", disruptive=totals["disruptive"]) if totals["disruptive"] else ""),
+        many(totals["holds"], "hold"),
+        many(totals["pages"], "page"),
     ]
     quiet = []
     if totals["explained"]:
-        quiet.append(f"{totals['explained']} explained by another")
+        quiet.append(t("{explained} explained by another", explained=totals["explained"]))
     if totals["quiet"]:
-        quiet.append(f"{totals['quiet']} over before anybody was told")
+        quiet.append(t("{quiet} over before anybody was told", quiet=totals["quiet"]))
     beside = f" ({', '.join(quiet)})" if quiet else ""
     yield from hanging("", f"{'; '.join(several)}{beside}.", width)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
+from agent.shared.words import t
 from brain.adapters import log_file
 from brain.adapters.codec import PACK, Codec, handled_at
 from brain.adapters.log_file import Damaged, Gap, Head, Part
@@ -113,7 +114,7 @@ def _fed(
     counts.nodes = len(nodes)
     counts.since, counts.until = (wall(first_at), wall(at)) if counts.lines else ("", "")
     if not version:
-        counts.remarks.append("the log carries no rules: name a folder with --rules")
+        counts.remarks.append(t("the log carries no rules: name a folder with --rules"))
     return version
 
 
@@ -165,7 +166,9 @@ def _pieces(path: Path, progress: Progress | None) -> Iterator[bytes]:
                     progress(len(piece))
                 yield piece
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise ConfigError(
+            t("{path}: cannot be read: {strerror}", path=path, strerror=error.strerror or error)
+        ) from error
 
 
 def is_log(path: Path) -> bool:

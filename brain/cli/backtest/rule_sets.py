@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
+from agent.shared.words import later, t
 from brain.adapters import pack as packs
 from brain.core.pack.spec import Pack, Place, Settings
 
 _BESIDE = Path(__file__).resolve().parents[3]  # rules/ and runbooks/ are installed beside this package
-SHIPPED = "gpuward's own"
-OF_THE_LOG = "those of the log"
+SHIPPED = later("gpuward's own")
+OF_THE_LOG = later("those of the log")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ class RuleSet:
     def pack(self, *, places: Mapping[str, Place], settings: Settings | None = None) -> Pack:
         """The rules for a site, without what a schedule begins: that is not what the recording is asked about."""
         if self.read is None:
-            raise ConfigError("these kernel logs carry no rules: name a folder with --rules")
+            raise ConfigError(t("these kernel logs carry no rules: name a folder with --rules"))
         runbooks = tuple(replace(one, every_s=0) if one.every_s else one for one in self.read.runbooks)
         return replace(
             self.read, runbooks=runbooks, places=dict(places), settings=settings or self.read.settings
@@ -37,7 +38,7 @@ class RuleSet:
 
 def shipped() -> RuleSet:
     """What gpuward comes with."""
-    return RuleSet(source=SHIPPED, read=packs.load(_BESIDE / "rules", _BESIDE / "runbooks"))
+    return RuleSet(source=t(SHIPPED), read=packs.load(_BESIDE / "rules", _BESIDE / "runbooks"))
 
 
 def of_folder(folder: Path, runbooks: Path | None = None) -> RuleSet:

@@ -12,6 +12,7 @@ from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from agent.shared import nats_connection
 from agent.shared.nats_connection import LOST, NatsConnection
+from agent.shared.words import later, t
 from brain.adapters import broker_rights, log, nats_server, operator_mode, server_check
 from brain.adapters.broker import brain_connection
 from brain.cli.checkup.installation import NO_BRAIN, Installation
@@ -32,48 +33,60 @@ async def broker(found: Installation) -> AsyncIterator[HealthLine]:
     denied: list[str] = []
     if config.embedded and found.brain is None:
         yield unchecked(
-            name, f"{NO_BRAIN}, and its NATS server runs while it does", "start it: `gpuward run`"
+            name,
+            t("{no_brain}, and its NATS server runs while it does", no_brain=t(NO_BRAIN)),
+            t("start it: `gpuward run`"),
         )
         return
     try:
         connection = _connection(config, denied)
         client = await connection.connect()
     except ConfigError as error:
-        yield fail(name, str(error), "correct [nats] of brain.toml, or the file")
+        yield fail(name, str(error), t("correct [nats] of brain.toml, or the file"))
         return
     except LOST as error:
-        action = _RESTART if config.embedded else _UNREACHABLE
-        yield fail(name, f"{_where(config)} does not let us in: {_said(error)}", action)
+        action = t(_RESTART if config.embedded else _UNREACHABLE)
+        yield fail(
+            name, t("{config} does not let us in: {error}", config=_where(config), error=_said(error)), action
+        )
         return
     try:
         async with asyncio.timeout(WITHIN_S):
             async for line in _looked(client, config, denied):
                 yield line
     except LOST as error:
-        yield fail(name, f"{_where(config)}: {_said(error)}", _RESTART if config.embedded else _UNREACHABLE)
+        yield fail(
+            name, f"{_where(config)}: {_said(error)}", t(_RESTART if config.embedded else _UNREACHABLE)
+        )
     finally:
         await nats_connection.close(client)
 
 
-_UNREACHABLE = "start the servers, or correct nats.url and nats.seed_file"
-_RESTART = "see the log of the brain, which runs this server, and restart it"
+_UNREACHABLE = later("start the servers, or correct nats.url and nats.seed_file")
+_RESTART = later("see the log of the brain, which runs this server, and restart it")
 
 
 def _said(error: Exception) -> str:
     """What a client's error says; some say nothing."""
-    return str(error) or "no answer in time"
+    return str(error) or t("no answer in time")
 
 
 async def _looked(client: Client, config: BrainConfig, denied: list[str]) -> AsyncIterator[HealthLine]:
     try:
         await server_check.check(client)
     except ConfigError as error:
-        yield fail("broker", str(error), "update or reconfigure each server of the cluster")
+        yield fail("broker", str(error), t("update or reconfigure each server of the cluster"))
     else:
         version = client.connected_server_version
         yield ok(
             "broker",
-            f"{_where(config)}: NATS {version.major}.{version.minor}.{version.patch}, strict, JetStream",
+            t(
+                "{config}: NATS {major}.{minor}.{patch}, strict, JetStream",
+                config=_where(config),
+                major=version.major,
+                minor=version.minor,
+                patch=version.patch,
+            ),
         )
     denied.clear()
     await broker_rights.try_all(client, config.cell)
@@ -82,7 +95,7 @@ async def _looked(client: Client, config: BrainConfig, denied: list[str]) -> Asy
         yield fail(
             "rights on NATS",
             some(text.removeprefix("nats: ") for text in refused),
-            "give the brain's user the account that `gpuward cell show --nats-accounts` prints",
+            t("give the brain's user the account that `gpuward cell show --nats-accounts` prints"),
         )
     else:
         yield ok("rights on NATS", "the brain's user may do all that the brain does")
@@ -96,14 +109,20 @@ async def _kept(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine
     try:
         info = await log.info(client, config.cell)
     except NotFoundError:
-        yield warn("log", f"cell {config.cell} has none yet", "the brain makes it at its first start")
+        yield warn(
+            "log", t("cell {cell} has none yet", cell=config.cell), t("the brain makes it at its first start")
+        )
     else:
         yield await _log(client, config, info)
     account = await manager.account_info()
     most = account.limits.max_storage if account.limits else 0
     if most > 0:
         share = account.storage / most
-        text = f"JetStream has {account.storage / _GIB:.1f} of {most / _GIB:.1f} GiB of this account"
+        text = t(
+            "JetStream has {storage} of {most} GiB of this account",
+            storage=f"{account.storage / _GIB:.1f}",
+            most=f"{most / _GIB:.1f}",
+        )
         full = share > FULL
         yield (
             warn("room on NATS", text, "raise the account's limit, or lower log.max_bytes")
@@ -114,18 +133,37 @@ async def _kept(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine
 
 async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> HealthLine:
     name = "log"
-    text = f"{info.bytes / _GIB:.2f} of {info.max_bytes / _GIB:.2f} GiB"
+    text = t(
+        "{bytes} of {max_bytes} GiB",
+        bytes=f"{info.bytes / _GIB:.2f}",
+        max_bytes=f"{info.max_bytes / _GIB:.2f}",
+    )
     if info.max_bytes < config.log.max_bytes:
-        wanted = f"{config.log.max_bytes / _GIB:.2f} GiB are configured (log.max_bytes)"
+        wanted = t(
+            "{max_bytes} GiB are configured (log.max_bytes)", max_bytes=f"{config.log.max_bytes / _GIB:.2f}"
+        )
         return warn(
-            name, f"{text}, and {wanted}: the server had no room", "make room there, restart the brain"
+            name,
+            t("{text}, and {wanted}: the server had no room", text=text, wanted=wanted),
+            t("make room there, restart the brain"),
         )
     if info.bytes <= FULL * info.max_bytes:
         return ok(name, text)
     back_s = await _reaches_back_s(client, config.cell, info.first_seq)
     if back_s >= min(SHORT_S, config.log.max_age_s / 2):
-        return ok(name, f"{text}, of the last {back_s / 86_400:.0f} days: the oldest goes")
-    return warn(name, f"{text}: full, and only of the last {back_s / 3600:.0f} hours", "raise log.max_bytes")
+        return ok(
+            name,
+            t(
+                "{text}, of the last {back_s} days: the oldest goes",
+                text=text,
+                back_s=f"{back_s / 86400:.0f}",
+            ),
+        )
+    return warn(
+        name,
+        t("{text}: full, and only of the last {back_s} hours", text=text, back_s=f"{back_s / 3600:.0f}"),
+        t("raise log.max_bytes"),
+    )
 
 
 async def _reaches_back_s(client: Client, cell: str, first: int) -> float:

@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent.contract.counted import counted
 from agent.contract.errors import ActionError, BugError, ConfigError, Refused, Unreachable
 from agent.contract.messages import Scalar
+from agent.shared.words import later, many, t
 from brain import actions
 from brain.actions import bmc_tables, scheduler
 from brain.actions.base import Order
@@ -24,7 +24,7 @@ from brain.notify import dead_mans_switch, notifier
 from brain.ufm import client as ufm_client
 
 MOST_AT_ONCE = 50
-_CORRECT = "correct it in brain.toml"
+_CORRECT = later("correct it in brain.toml")
 
 
 async def channels(found: Installation) -> AsyncIterator[HealthLine]:
@@ -51,7 +51,7 @@ async def channels(found: Installation) -> AsyncIterator[HealthLine]:
 
 def _wrong(found: Installation, check: str, error: ConfigError) -> HealthLine:
     """The configuration is wrong there, in this line."""
-    return fail(check, located(str(error), found.config), _CORRECT)
+    return fail(check, located(str(error), found.config), t(_CORRECT))
 
 
 async def _reached(name: str, other: Any) -> HealthLine:
@@ -59,12 +59,14 @@ async def _reached(name: str, other: Any) -> HealthLine:
     try:
         where = await other.reach()
     except ActionError as error:
-        return fail(name, str(error), "look at name, port, firewall and certificate from this machine")
+        return fail(name, str(error), t("look at name, port, firewall and certificate from this machine"))
     if not where:
         return unchecked(
-            name, "it cannot be known without sending a page", "send one: `gpuward drill`, on simulated nodes"
+            name,
+            t("it cannot be known without sending a page"),
+            t("send one: `gpuward drill`, on simulated nodes"),
         )
-    return ok(name, f"{where} can be reached; no page was sent")
+    return ok(name, t("{where} can be reached; no page was sent", where=where))
 
 
 async def reports(found: Installation) -> AsyncIterator[HealthLine]:
@@ -77,9 +79,11 @@ async def reports(found: Installation) -> AsyncIterator[HealthLine]:
     for one in built:
         check = f"report {one.want.name}"
         try:
-            yield ok(check, f"{await one.mailer.reach()} lets us in; nothing was mailed")
+            yield ok(check, t("{what} lets us in; nothing was mailed", what=await one.mailer.reach()))
         except ActionError as error:
-            yield fail(check, str(error), "look at the mail server, and at the URL in the file of its table")
+            yield fail(
+                check, str(error), t("look at the mail server, and at the URL in the file of its table")
+            )
 
 
 async def archive(found: Installation) -> AsyncIterator[HealthLine]:
@@ -93,10 +97,17 @@ async def archive(found: Installation) -> AsyncIterator[HealthLine]:
         yield _wrong(found, "archive", error)
     except ActionError as error:
         yield fail(
-            "archive", str(error), "look at the folder or the S3 server; faults are healed all the same"
+            "archive", str(error), t("look at the folder or the S3 server; faults are healed all the same")
         )
     else:
-        yield ok("archive", f"{config.url} can be read: {len(logs)} logs of this cell; nothing was written")
+        yield ok(
+            "archive",
+            t(
+                "{url} can be read: {logs} logs of this cell; nothing was written",
+                url=config.url,
+                logs=len(logs),
+            ),
+        )
 
 
 async def traces(found: Installation) -> AsyncIterator[HealthLine]:
@@ -109,12 +120,12 @@ async def traces(found: Installation) -> AsyncIterator[HealthLine]:
     for output in built:
         check = f"traces {output.name}"
         try:
-            yield ok(check, f"{await output.reach()}: nothing was told")
+            yield ok(check, t("{what}: nothing was told", what=await output.reach()))
         except ActionError as error:
             yield fail(
                 check,
                 str(error),
-                "look at the collector, or at who may write there; faults are healed all the same",
+                t("look at the collector, or at who may write there; faults are healed all the same"),
             )
         finally:
             await output.close()
@@ -128,19 +139,22 @@ async def logins(found: Installation) -> AsyncIterator[HealthLine]:
     from brain.console.access import oidc  # joserfc is loaded only where people log in with it
 
     try:
-        yield ok(name, f"{await oidc.provider(console.oidc, dict).reach()} answers; nobody was logged in")
+        yield ok(
+            name,
+            t("{what} answers; nobody was logged in", what=await oidc.provider(console.oidc, dict).reach()),
+        )
     except ConfigError as error:
         yield _wrong(found, name, error)
     except Refused as error:
-        yield fail(name, str(error), "correct [console.oidc] of brain.toml, or the client at the provider")
+        yield fail(name, str(error), t("correct [console.oidc] of brain.toml, or the client at the provider"))
     except Unreachable as error:
         yield fail(
-            name, str(error), "look at console.oidc.issuer, ca_file and the firewall from this machine"
+            name, str(error), t("look at console.oidc.issuer, ca_file and the firewall from this machine")
         )
     back = urlsplit(console.oidc.redirect_url).hostname or ""
     if not console.answers_to(back):
-        text = f"redirect_url leads people back to {back}, which is not a name of this console"
-        yield fail(name, text, "list it in console.hosts, unless a proxy before it changes Host")
+        text = t("redirect_url leads people back to {back}, which is not a name of this console", back=back)
+        yield fail(name, text, t("list it in console.hosts, unless a proxy before it changes Host"))
 
 
 async def fabric_managers(found: Installation) -> AsyncIterator[HealthLine]:
@@ -159,7 +173,7 @@ async def schedulers(found: Installation) -> AsyncIterator[HealthLine]:
     for name, table in found.config.schedulers.items():
         yield await _scheduler(found, name, table)
     if not found.config.schedulers:
-        yield ok("schedulers", "none is configured: jobs are not asked about, and nothing is drained")
+        yield ok("schedulers", t("none is configured: jobs are not asked about, and nothing is drained"))
 
 
 async def _scheduler(found: Installation, name: str, table: Mapping[str, Any]) -> HealthLine:
@@ -171,22 +185,26 @@ async def _scheduler(found: Installation, name: str, table: Mapping[str, Any]) -
     try:
         lacking = await built.lacking()
     except Refused as error:
-        return fail(check, str(error), "give gpuward's account its rights there: docs/actions.md")
+        return fail(check, str(error), t("give gpuward's account its rights there: docs/actions.md"))
     except ActionError as error:
         return fail(
-            check, f"it does not answer: {error}", "look at its server, and at the table of brain.toml"
+            check,
+            t("it does not answer: {error}", error=error),
+            t("look at its server, and at the table of brain.toml"),
         )
     finally:
         await built.close()
     if lacking:
-        return fail(check, f"our account may not {some(lacking)}", "give it these rights there")
-    return ok(check, f"{table['type']} answers, and our account may do what is needed")
+        return fail(
+            check, t("our account may not {lacking}", lacking=some(lacking)), t("give it these rights there")
+        )
+    return ok(check, t("{type} answers, and our account may do what is needed", type=table["type"]))
 
 
 async def bmcs(found: Installation) -> AsyncIterator[HealthLine]:
     """Each node's BMC answers from here. With `--login` one of each table is logged in to, and its power state is read."""
     if not found.config.bmc:
-        yield ok("bmc", "none is configured: no node is power cycled")
+        yield ok("bmc", t("none is configured: no node is power cycled"))
         return
     try:
         tables = bmc_tables.build(found.config.bmc)
@@ -223,19 +241,35 @@ async def _bmcs_of(check: str, tables: Bmcs, nodes: list[str], *, login: bool) -
     why = dict(zip(nodes, await asyncio.gather(*map(trouble, nodes)), strict=True))
     dead = [node for node in nodes if why[node]]
     if dead:
-        text = f"{len(dead)} of {len(nodes)} do not answer: {some(dead)} ({why[dead[0]]})"
-        action = "look at the BMCs, the management network, and the addresses in brain.toml"
+        text = t(
+            "{dead} of {nodes} do not answer: {dead2} ({why})",
+            dead=len(dead),
+            nodes=len(nodes),
+            dead2=some(dead),
+            why=why[dead[0]],
+        )
+        action = t("look at the BMCs, the management network, and the addresses in brain.toml")
         yield fail(check, text, action) if len(dead) == len(nodes) else warn(check, text, action)
     else:
-        yield ok(check, f"{counted(len(nodes), 'BMC')} answer")
+        yield ok(check, t("{bmcs} answer", bmcs=many(len(nodes), "BMC")))
     well = next((node for node in nodes if not why[node]), "")
     if login and well:
         try:
             async with tables.open(well) as bmc:
-                yield ok(check, f"{bmc.where}: logged in; {well} is {await bmc.power()!s}")
+                yield ok(
+                    check,
+                    t(
+                        "{where}: logged in; {well} is {what}",
+                        where=bmc.where,
+                        well=well,
+                        what=await bmc.power(),
+                    ),
+                )
         except ActionError as error:
             yield fail(
-                check, f"login for {well}: {error}", "correct user, password_file, or the BMC's account"
+                check,
+                t("login for {well}: {error}", well=well, error=error),
+                t("correct user, password_file, or the BMC's account"),
             )
 
 
@@ -258,4 +292,6 @@ async def own_actions(found: Installation) -> AsyncIterator[HealthLine]:
         except ConfigError as error:
             yield _wrong(found, name, error)
         else:
-            yield ok(name, f"{len(built.actions)} can be performed with this configuration")
+            yield ok(
+                name, t("{actions} can be performed with this configuration", actions=len(built.actions))
+            )

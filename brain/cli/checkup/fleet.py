@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent import __version__
-from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
+from agent.shared.words import many, t
 from brain.cli.checkup.installation import NO_BRAIN, BrainAnswers, Installation
 from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.cli.deaf import deaf, nobody_leads
@@ -26,11 +26,13 @@ def brain(found: Installation) -> Iterator[HealthLine]:
     if found.brain is None:
         yield fail(
             name,
-            f"{NO_BRAIN}: {found.silent_why}",
-            "where none runs, start it: `systemctl start gpuward`; one that asks for a token: --token-file",
+            f"{t(NO_BRAIN)}: {found.silent_why}",
+            t(
+                "where none runs, start it: `systemctl start gpuward`; one that asks for a token: --token-file"
+            ),
         )
         for other in (*_OF_NODES, "modes"):
-            yield unchecked(other, NO_BRAIN)
+            yield unchecked(other, t(NO_BRAIN))
         return
     status = found.brain.status
     theirs = found.brain.data_dir
@@ -39,32 +41,66 @@ def brain(found: Installation) -> Iterator[HealthLine]:
         which = f"--config {file}" if file else f"--data {theirs}"
         yield fail(
             name,
-            f"the one that answers keeps its data in {theirs}, and this looks at {found.config.data_dir}",
-            f"`gpuward doctor {which}`, or --url of the brain that is meant",
+            t(
+                "the one that answers keeps its data in {theirs}, and this looks at {data_dir}",
+                theirs=theirs,
+                data_dir=found.config.data_dir,
+            ),
+            t("`gpuward doctor {which}`, or --url of the brain that is meant", which=which),
         )
     if status["stopped"]:
-        yield fail(name, f"it has stopped acting: {status['stopped']}", "see its log, then restart it")
+        yield fail(
+            name,
+            t("it has stopped acting: {stopped}", stopped=status["stopped"]),
+            t("see its log, then restart it"),
+        )
     for trouble in status["troubles"]:
-        yield fail(name, f"{trouble['cause']}: {trouble['text']}", "as the page says")
+        yield fail(name, f"{trouble['cause']}: {trouble['text']}", t("as the page says"))
     if status["version"] != __version__:
         yield warn(
-            name, f"it is of version {status['version']}, and this is {__version__}", "restart the brain"
+            name,
+            t(
+                "it is of version {version}, and this is {version2}",
+                version=status["version"],
+                version2=__version__,
+            ),
+            t("restart the brain"),
         )
     why = deaf(status)
     if not status.get("connected", True):
         if not status["troubles"]:  # it pages only after some seconds
-            yield fail(name, f"{status['brain']}: {why}", "see `broker` below, and its log")
+            yield fail(name, f"{status['brain']}: {why}", t("see `broker` below, and its log"))
     elif nobody_leads(status):
         pass  # as its trouble says
     elif status["leads"]:
-        yield ok(name, f"{status['brain']} leads cell {status['cell']}, version {status['version']}")
+        yield ok(
+            name,
+            t(
+                "{brain} leads cell {cell}, version {version}",
+                brain=status["brain"],
+                cell=status["cell"],
+                version=status["version"],
+            ),
+        )
     elif status["leader"]:
-        yield ok(name, f"{status['brain']} follows; {status['leader']} leads cell {status['cell']}")
+        yield ok(
+            name,
+            t(
+                "{brain} follows; {leader} leads cell {cell}",
+                brain=status["brain"],
+                leader=status["leader"],
+                cell=status["cell"],
+            ),
+        )
     else:
-        yield fail(name, f"{status['brain']}: nobody leads cell {status['cell']}", "see its log")
+        yield fail(
+            name,
+            t("{brain}: nobody leads cell {cell}", brain=status["brain"], cell=status["cell"]),
+            t("see its log"),
+        )
     if why:
         for other in _OF_NODES:
-            yield unchecked(other, f"this brain cannot say: {why}")
+            yield unchecked(other, t("this brain cannot say: {why}", why=why))
     else:
         yield from _nodes(found, found.brain)
         yield from _agents(found.brain)
@@ -75,41 +111,52 @@ def brain(found: Installation) -> Iterator[HealthLine]:
 def _nodes(found: Installation, answers: BrainAnswers) -> Iterator[HealthLine]:
     name = "nodes"
     if not answers.nodes:
-        yield warn(name, "none was ever heard", "install agents: docs/cell.md says how nodes join")
+        yield warn(name, t("none was ever heard"), t("install agents: docs/cell.md says how nodes join"))
         return
     silent = [str(node["name"]) for node in answers.nodes if not node["alive"]]
     known = {node["name"] for node in answers.nodes}
     try:
         never = [one for one in found.registered() if one not in known]
     except ConfigError as error:
-        yield unchecked(name, str(error), "run this as root, or restore the file")
+        yield unchecked(name, str(error), t("run this as root, or restore the file"))
         never = []
     if len(silent) == len(known) > 1:
         yield fail(
             name,
-            f"none of {len(known)} is heard: {some(silent)}",
-            "look at the log of one's agent first: it says why; after a restore they trust newer keys or another authority "
-            "(docs/operations.md)",
+            t("none of {known} is heard: {silent}", known=len(known), silent=some(silent)),
+            t(
+                "look at the log of one's agent first: it says why; after a restore they trust newer keys or "
+                "another authority (docs/operations.md)"
+            ),
         )
     elif silent:
         yield warn(
             name,
-            f"{len(silent)} of {len(known)} are not heard: {some(silent)}",
-            "look there (`systemctl status gpuward-agent`); one that is gone for good: `gpuward forget NODE`",
+            t(
+                "{silent} of {known} are not heard: {silent2}",
+                silent=len(silent),
+                known=len(known),
+                silent2=some(silent),
+            ),
+            t(
+                "look there (`systemctl status gpuward-agent`); one that is gone for good: `gpuward forget NODE`"
+            ),
         )
     if never:
         yield warn(
             name,
-            f"joined and never heard: {some(never)}",
-            "start their agents, or `gpuward cell revoke NODE`",
+            t("joined and never heard: {never}", never=some(never)),
+            t("start their agents, or `gpuward cell revoke NODE`"),
         )
     late = [str(node["name"]) for node in answers.nodes if node["dropped"]]
     if late:
         yield warn(
-            name, f"have dropped events: {some(late)}", "they were cut off for long, or flood: see their logs"
+            name,
+            t("have dropped events: {late}", late=some(late)),
+            t("they were cut off for long, or flood: see their logs"),
         )
     if not silent and not never:
-        yield ok(name, f"all {len(known)} are heard")
+        yield ok(name, t("all {known} are heard", known=len(known)))
 
 
 def _agents(answers: BrainAnswers) -> Iterator[HealthLine]:
@@ -130,8 +177,8 @@ def _agents(answers: BrainAnswers) -> Iterator[HealthLine]:
         if _VERSION.fullmatch(version):
             versions.setdefault(version, []).append(node)
     if not versions:
-        leader = "" if answers.status["leads"] else ": only the leader hears the nodes"
-        yield unchecked(name, f"no node has told its version to this brain{leader}")
+        leader = "" if answers.status["leads"] else t(": only the leader hears the nodes")
+        yield unchecked(name, t("no node has told its version to this brain{leader}", leader=leader))
         return
     far = {version: nodes for version, nodes in versions.items() if not _fit(version, ours)}
     if far:
@@ -167,36 +214,54 @@ def _clocks(answers: BrainAnswers) -> Iterator[HealthLine]:
         if node["clock_ahead_s"] is not None
     }
     if not told:
-        yield unchecked(name, "no node has told its time to this brain")
+        yield unchecked(name, t("no node has told its time to this brain"))
         return
     off = {node: ahead_s for node, ahead_s in told.items() if abs(ahead_s) > AHEAD_S}
     if not off:
-        yield ok(name, f"{counted(len(told), 'node')} within {AHEAD_S:g} s of the brain's")
+        yield ok(
+            name,
+            t(
+                "{nodes} within {ahead_s} s of the brain's",
+                nodes=many(len(told), "node"),
+                ahead_s=f"{AHEAD_S:g}",
+            ),
+        )
         return
     worst = sorted(off, key=lambda node: -abs(off[node]))
     text = some(f"{node} {off[node]:+.1f} s" for node in worst)
     most = len(off) > len(told) / 2
-    action = "look at the brain's own clock first: most nodes differ" if most else "start chronyd there"
-    yield warn(name, f"off: {text}", action)
+    action = t("look at the brain's own clock first: most nodes differ") if most else t("start chronyd there")
+    yield warn(name, t("off: {text}", text=text), action)
 
 
 def _modes(status: Any) -> Iterator[HealthLine]:
     """Which runbooks run by themselves, and which only say what they would do."""
     shown = [
-        f"{one['mode']}: {one['runbook']} on {one['nodes'] or 'wider scopes than a node'}"
+        t(
+            "{mode}: {runbook} on {nodes}",
+            mode=one["mode"],
+            runbook=one["runbook"],
+            nodes=one["nodes"] or t("wider scopes than a node"),
+        )
         + (f" ({one['who']})" if one["who"] else "")
         for one in status["modes"]
         if (one["mode"], one["runbook"], one["nodes"]) != (Mode.OBSERVE.value, "*", "*")
     ]
     acts = any(one["mode"] != Mode.OBSERVE.value for one in status["modes"])
-    rest = "" if acts else "; nothing is healed, people are told"
+    rest = "" if acts else t("; nothing is healed, people are told")
     yield ok(
         "modes",
-        f"observe everywhere, then {'; '.join(shown)}{rest}" if shown else f"observe everywhere{rest}",
+        t("observe everywhere, then {shown}{rest}", shown="; ".join(shown), rest=rest)
+        if shown
+        else t("observe everywhere{rest}", rest=rest),
     )
     if status["holds"]:
         yield warn(
             "modes",
-            f"{counted(len(status['holds']), 'hold')} in force: {some(one['scope'] for one in status['holds'])}",
-            "`gpuward release SCOPE` when they have served",
+            t(
+                "{holds} in force: {scope}",
+                holds=many(len(status["holds"]), "hold"),
+                scope=some(one["scope"] for one in status["holds"]),
+            ),
+            t("`gpuward release SCOPE` when they have served"),
         )

@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from agent.contract.errors import ConfigError
+from agent.shared.words import later
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.cli.as_owner import as_owner
 from brain.cli.client import DEFAULT_URL, Client
 from brain.config import BrainConfig
 
-NO_BRAIN = "the brain does not answer"
+NO_BRAIN = later("the brain does not answer")
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 

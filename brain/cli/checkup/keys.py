@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
+from agent.shared.words import later, many, t
 from brain.adapters import keys, signing_key
 from brain.adapters.rotation import KeyRotation
 from brain.cell import authority
@@ -33,21 +33,23 @@ def signing(found: Installation) -> Iterator[HealthLine]:
         if found.brain is not None:
             yield fail(
                 name,
-                f"{path} is not there, and a brain answers",
-                "is this brain's brain.toml the one that runs?",
+                t("{path} is not there, and a brain answers", path=path),
+                t("is this brain's brain.toml the one that runs?"),
             )
             return
         try:
             signing_key.check(found.config)
         except ConfigError as error:
-            yield fail(name, str(error), "the brain does not start without it")
+            yield fail(name, str(error), t("the brain does not start without it"))
         else:
-            yield unchecked(name, f"{path} is not there", "the brain makes it at its first start")
+            yield unchecked(
+                name, t("{path} is not there", path=path), t("the brain makes it at its first start")
+            )
         return
     try:
-        yield ok(name, f"{keys.read_signer(path).key_id} in {path}")
+        yield ok(name, t("{key_id} in {path}", key_id=keys.read_signer(path).key_id, path=path))
     except ConfigError as error:
-        yield fail(name, str(error), "restore it: no node obeys another one; or run this as root")
+        yield fail(name, str(error), t("restore it: no node obeys another one; or run this as root"))
 
 
 def broker_key(found: Installation) -> Iterator[HealthLine]:
@@ -56,9 +58,9 @@ def broker_key(found: Installation) -> Iterator[HealthLine]:
     if path is None or not path.exists():
         return  # it is made at a start, or servers of the site ask for none
     try:
-        yield ok(name, f"{keys.public_nkey(path)[:12]}... in {path}")
+        yield ok(name, t("{public_nkey}... in {path}", public_nkey=keys.public_nkey(path)[:12], path=path))
     except ConfigError as error:
-        yield fail(name, str(error), "the brain does not start with it; or run this as root")
+        yield fail(name, str(error), t("the brain does not start with it; or run this as root"))
 
 
 def rotation(found: Installation) -> Iterator[HealthLine]:
@@ -68,24 +70,38 @@ def rotation(found: Installation) -> Iterator[HealthLine]:
         state = KeyRotation(found.config).file.state()
         shown = cell_rotate.shown(found.config, found.registered())
     except ConfigError as error:
-        yield unchecked(name, str(error), "run this as root, or restore the file")
+        yield unchecked(name, str(error), t("run this as root, or restore the file"))
         return
     for kind, one in state.rotations.items():
-        text = f"{kind.value}: under way since {_day(one.since)}, {one.stage.value}, goes on by {_day(one.switch_at)}"
+        text = t(
+            "{value}: under way since {since}, {value2}, goes on by {switch_at}",
+            value=kind.value,
+            since=_day(one.since),
+            value2=one.stage.value,
+            switch_at=_day(one.switch_at),
+        )
         if kind is KeyKind.BRAIN and not found.config.embedded:
             yield warn(
-                name, text, "reload the servers with the accounts, then `gpuward cell rotate brain --now`"
+                name, text, t("reload the servers with the accounts, then `gpuward cell rotate brain --now`")
             )
         elif found.now > one.switch_at + LATE_S:
-            yield fail(name, f"{text}: that is over", "start the brain: it takes the next step; see its log")
+            yield fail(
+                name,
+                t("{text}: that is over", text=text),
+                t("start the brain: it takes the next step; see its log"),
+            )
         else:
             yield ok(name, text)
     if not state.rotations:
-        yield ok(name, "none is under way")
+        yield ok(name, t("none is under way"))
     newest = state.newest
     if newest is not None and shown["signing"] and shown["signing"][0] not in newest.keys:
-        text = f"{shown['signing'][0]} is not among those that nodes were told to trust ({', '.join(newest.keys) or 'none'})"
-        yield fail("signing key", text, RESTORED)
+        text = t(
+            "{signing} is not among those that nodes were told to trust ({keys})",
+            signing=shown["signing"][0],
+            keys=", ".join(newest.keys) or t("none"),
+        )
+        yield fail("signing key", text, t(RESTORED))
     yield from _told(shown)
 
 
@@ -95,30 +111,35 @@ def _told(shown: dict[str, Any]) -> Iterator[HealthLine]:
     if again:
         yield fail(
             name,
-            f"{counted(len(again), 'node')} must join again: {some(again)}",
-            "`gpuward cell token`, then `gpuward-agent join TOKEN` on each",
+            t("{nodes} must join again: {again}", nodes=many(len(again), "node"), again=some(again)),
+            t("`gpuward cell token`, then `gpuward-agent join TOKEN` on each"),
         )
     if shown["ahead"]:
         ahead = list(shown["ahead"])
-        text = f"{counted(len(ahead), 'node')} {cell_rotate.ahead_of(shown)}: {some(ahead)}"
+        text = f"{many(len(ahead), 'node')} {cell_rotate.ahead_of(shown)}: {some(ahead)}"
         if shown["keys_behind"]:
-            yield fail(name, text, RESTORED)
+            yield fail(name, text, t(RESTORED))
         else:
             yield warn(
-                name, text, "join it again: `gpuward cell token`, then `gpuward-agent join TOKEN` there"
+                name, text, t("join it again: `gpuward cell token`, then `gpuward-agent join TOKEN` there")
             )
     if behind:
         yield warn(
             name,
-            f"announcement {shown['announcement']} is not confirmed by {counted(len(behind), 'node')}: {some(behind)}",
-            "they do when they are heard; see `gpuward cell show`",
+            t(
+                "announcement {announcement} is not confirmed by {nodes}: {behind}",
+                announcement=shown["announcement"],
+                nodes=many(len(behind), "node"),
+                behind=some(behind),
+            ),
+            t("they do when they are heard; see `gpuward cell show`"),
         )
     if not again and not behind and not shown["ahead"]:
         yield ok(
             name,
-            f"announcement {shown['announcement']} is confirmed"
+            t("announcement {announcement} is confirmed", announcement=shown["announcement"])
             if shown["announcement"]
-            else "never exchanged",
+            else t("never exchanged"),
         )
 
 
@@ -131,12 +152,14 @@ def certificates(found: Installation) -> Iterator[HealthLine]:
         try:
             ends["the authority's"], ends["the server's"] = own.ends()
         except ConfigError as error:
-            yield fail(name, str(error), "restore the folder `cell`, or `gpuward cell rotate server`")
+            yield fail(name, str(error), t("restore the folder `cell`, or `gpuward cell rotate server`"))
         else:
             yield from _key_of(own)
         renew = {
             "the authority's": "gpuward cell rotate authority",
-            "the server's": "gpuward cell rotate server; the brain does it by itself while it runs and has ca.key",
+            "the server's": t(
+                "gpuward cell rotate server; the brain does it by itself while it runs and has ca.key"
+            ),
         }
     for key, path in named_files(config, public=True):
         if path in (own.ca_file, own.certificate_file):
@@ -144,18 +167,26 @@ def certificates(found: Installation) -> Iterator[HealthLine]:
         try:
             ends[key] = authority.all_end(path)
         except ConfigError as error:
-            yield fail(name, f"{key}: {error}", "correct the file, or the key of brain.toml")
+            yield fail(name, f"{key}: {error}", t("correct the file, or the key of brain.toml"))
     soon = {key: at for key, at in ends.items() if at - found.now < SOON_S}
     for key, at in soon.items():
         action = renew.get(key, "renew it")
         ended = at <= found.now
-        text = f"{key} {'ended' if ended else 'ends'} {_day(at)}"
+        text = f"{key} {(t('ended') if ended else t('ends'))} {_day(at)}"
         yield fail(name, text, action) if ended else warn(name, text, action)
     if ends and not soon:
         first = min(ends, key=lambda key: ends[key])
-        yield ok(name, f"{counted(len(ends), 'file')}; the first to end, {first}, {_day(ends[first])}")
+        yield ok(
+            name,
+            t(
+                "{files}; the first to end, {first}, {ends}",
+                files=many(len(ends), "file"),
+                first=first,
+                ends=_day(ends[first]),
+            ),
+        )
     if not ends:
-        yield ok(name, "none: everything is on loopback, or another program has TLS")
+        yield ok(name, t("none: everything is on loopback, or another program has TLS"))
 
 
 def tokens(found: Installation) -> Iterator[HealthLine]:
@@ -194,7 +225,7 @@ def _key_of(own: Authority) -> Iterator[HealthLine]:
     try:
         own.check_key()
     except ConfigError as error:
-        yield fail("certificates", str(error), "the brain's NATS server does not start with it")
+        yield fail("certificates", str(error), t("the brain's NATS server does not start with it"))
 
 
 def _day(at: float) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from agent.shared.words import t
+
 _SHOWN = 8  # names in one line
 
 
@@ -53,4 +55,4 @@ def some(names: Iterable[str]) -> str:
     """The first names, and how many more there are."""
     found = list(names)
     more = len(found) - _SHOWN
-    return ", ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(found[:_SHOWN]) + (t(" and {more} more", more=more) if more > 0 else "")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from agent.contract.counted import counted
 from agent.contract.errors import ConfigError
 from agent.shared import kernel_clock
+from agent.shared.words import many, t
 from brain.adapters import pack as packs
 from brain.cli import check
 from brain.cli.checkup.installation import Installation
@@ -30,11 +30,11 @@ def configuration(found: Installation) -> Iterator[HealthLine]:
     """The file can be read (else there is no installation to look at), and so can what it names."""
     name = "configuration"
     for text in found.warnings:
-        yield warn(name, text, "use the new name: the old one is read until the version that it says")
+        yield warn(name, text, t("use the new name: the old one is read until the version that it says"))
     try:
         places = found.config.places()
     except ConfigError as error:
-        yield fail(name, str(error), "correct the topology file")
+        yield fail(name, str(error), t("correct the topology file"))
         return
     known = found.brain and [str(node["name"]) for node in found.brain.nodes]
     for window in found.config.settings.maintenance:
@@ -54,21 +54,29 @@ def rules(found: Installation) -> Iterator[HealthLine]:
     report = check.examine(config.rules_dir, config.runbooks_dir)
     again = f"gpuward check --rules {config.rules_dir} --runbooks {config.runbooks_dir}"
     if report.faults:
-        yield fail(name, f"{counted(len(report.faults), 'error')}: {report.faults[0]}", again)
+        yield fail(name, f"{many(len(report.faults), 'error')}: {report.faults[0]}", again)
         return
-    many = f"{counted(report.rules, 'rule')} and {counted(report.runbooks, 'runbook')}"
+    both = t(
+        "{rules} and {runbooks}", rules=many(report.rules, "rule"), runbooks=many(report.runbooks, "runbook")
+    )
     if report.warnings:
-        yield warn(name, f"{counted(len(report.warnings), 'old name')}: {report.warnings[0].text}", again)
+        yield warn(name, f"{many(len(report.warnings), 'old name')}: {report.warnings[0].text}", again)
     in_force = found.brain.status["pack"] if found.brain else ""
     if in_force and in_force != _version(config):
         yield warn(
             name,
-            f"{many} in the files, and others are in force ({in_force})",
-            "`systemctl reload gpuward`; where another brain leads, give it the same files and settings",
+            t("{both} in the files, and others are in force ({in_force})", both=both, in_force=in_force),
+            t("`systemctl reload gpuward`; where another brain leads, give it the same files and settings"),
         )
         return
     yield ok(
-        name, f"{many}, {counted(report.examples_passed, 'example')} passed{', in force' if in_force else ''}"
+        name,
+        t(
+            "{both}, {examples} passed{what}",
+            both=both,
+            examples=many(report.examples_passed, "example"),
+            what=t(", in force") if in_force else "",
+        ),
     )
 
 
@@ -88,7 +96,9 @@ def files(found: Installation) -> Iterator[HealthLine]:
         owner = config.data_dir.stat()
     except OSError as error:
         yield unchecked(
-            name, f"data_dir {config.data_dir}: {error.strerror}", "the brain makes it at its start"
+            name,
+            t("data_dir {data_dir}: {strerror}", data_dir=config.data_dir, strerror=error.strerror),
+            t("the brain makes it at its start"),
         )
         return
     before = 0
@@ -96,23 +106,40 @@ def files(found: Installation) -> Iterator[HealthLine]:
         before += 1
         yield line
     if not before:
-        yield ok(name, f"data_dir {config.data_dir} and all secrets are for {_user(owner.st_uid)} alone")
+        yield ok(
+            name,
+            t(
+                "data_dir {data_dir} and all secrets are for {st_uid} alone",
+                data_dir=config.data_dir,
+                st_uid=_user(owner.st_uid),
+            ),
+        )
 
 
 def _wrong(found: Installation, owner: os.stat_result) -> Iterator[HealthLine]:
     config, name = found.config, "files"
     if owner.st_mode & 0o007:
-        yield warn(name, f"data_dir {config.data_dir} is open to everybody", f"chmod o-rwx {config.data_dir}")
+        yield warn(
+            name,
+            t("data_dir {data_dir} is open to everybody", data_dir=config.data_dir),
+            f"chmod o-rwx {config.data_dir}",
+        )
     for key, path in secret_files(config):
         try:
             seen = path.stat()
         except FileNotFoundError:
             if key:
-                yield fail(name, f"{key}: {path} is not there", "put it there, or take the key out")
+                yield fail(
+                    name,
+                    t("{key}: {path} is not there", key=key, path=path),
+                    t("put it there, or take the key out"),
+                )
             continue
         except OSError as error:
             yield unchecked(
-                name, f"{path}: {error.strerror}", f"run this as root or as {_user(owner.st_uid)}"
+                name,
+                f"{path}: {error.strerror}",
+                t("run this as root or as {st_uid}", st_uid=_user(owner.st_uid)),
             )
             continue
         laid_by = path.lstat().st_uid
@@ -122,32 +149,54 @@ def _wrong(found: Installation, owner: os.stat_result) -> Iterator[HealthLine]:
         ):  # whoever did as the lines below say would give away what it leads to
             yield fail(
                 name,
-                f"{path} is a link, of {_user(laid_by)}, to a file of {_user(seen.st_uid)}",
-                "look who laid it there, and remove the link",
+                t(
+                    "{path} is a link, of {laid_by}, to a file of {st_uid}",
+                    path=path,
+                    laid_by=_user(laid_by),
+                    st_uid=_user(seen.st_uid),
+                ),
+                t("look who laid it there, and remove the link"),
             )
         elif seen.st_mode & 0o027:
             yield fail(
                 name,
-                f"{path} is a secret and has mode {stat.S_IMODE(seen.st_mode):04o}",
+                t(
+                    "{path} is a secret and has mode {s_imode}",
+                    path=path,
+                    s_imode=f"{stat.S_IMODE(seen.st_mode):04o}",
+                ),
                 f"chmod 0600 {path}",
             )
         elif not _readable(seen, owner.st_uid):
             yield fail(
                 name,
-                f"{path} belongs to {_user(seen.st_uid)}: the brain's user {_user(owner.st_uid)} cannot read it",
+                t(
+                    "{path} belongs to {st_uid}: the brain's user {st_uid2} cannot read it",
+                    path=path,
+                    st_uid=_user(seen.st_uid),
+                    st_uid2=_user(owner.st_uid),
+                ),
                 f"chown {_user(owner.st_uid)} {path}",
             )
         elif seen.st_uid not in (0, owner.st_uid):
             yield fail(
                 name,
-                f"{path} is a secret and belongs to {_user(seen.st_uid)}, who is neither root nor the brain's user "
-                f"{_user(owner.st_uid)}",
-                f"look who has had it; then chown {_user(owner.st_uid)} {path}",
+                t(
+                    "{path} is a secret and belongs to {st_uid}, who is neither root nor the brain's user {st_uid2}",
+                    path=path,
+                    st_uid=_user(seen.st_uid),
+                    st_uid2=_user(owner.st_uid),
+                ),
+                t("look who has had it; then chown {st_uid} {path}", st_uid=_user(owner.st_uid), path=path),
             )
     believed = [config.rules_dir, config.runbooks_dir, *([found.file] if found.file else [])]
     for place in believed:
         if place.exists() and place.stat().st_mode & 0o002:
-            yield fail(name, f"{place} can be changed by everybody", f"chmod o-w {place}")
+            yield fail(
+                name,
+                t("{place} can be changed by everybody", place=place),
+                f"chmod o-w {place}",
+            )
 
 
 def _readable(seen: os.stat_result, uid: int) -> bool:
@@ -188,25 +237,35 @@ def _space(found: Installation, folder: Path) -> HealthLine:
     if space.f_flag & os.ST_RDONLY:
         return fail(
             name,
-            f"{folder} can only be read",
-            "see `dmesg` for errors of its file system, mend it, and mount it for writing",
+            t("{folder} can only be read", folder=folder),
+            t("see `dmesg` for errors of its file system, mend it, and mount it for writing"),
         )
     free = space.f_bavail * space.f_frsize
     if free < LEAST_FREE_BYTES:
         return fail(
-            name, f"{folder}: {free // 1024**2} MiB free", "make room: without it nothing is recorded"
+            name,
+            t("{folder}: {free} MiB free", folder=folder, free=free // 1024**2),
+            t("make room: without it nothing is recorded"),
         )
     if space.f_files and space.f_favail < LEAST_FREE_INODES * space.f_files:
-        return warn(name, f"{folder}: {space.f_favail} inodes free", "make room: remove files")
-    text = f"{folder}: {free / _GIB:.1f} GiB free"
+        return warn(
+            name,
+            t("{folder}: {f_favail} inodes free", folder=folder, f_favail=space.f_favail),
+            t("make room: remove files"),
+        )
+    text = t("{folder}: {free} GiB free", folder=folder, free=f"{free / _GIB:.1f}")
     store = config.nats.embedded.store or config.data_dir / "nats"
     if config.embedded and store.is_relative_to(folder):
         grows = config.log.max_bytes + config.evidence.max_bytes - _taken(store / "js")
         if grows > free - LEAST_FREE_BYTES:
             return warn(
                 name,
-                f"{text}, and log and evidence may grow by {grows / _GIB:.1f} GiB",
-                "make room, or lower log.max_bytes and evidence.max_bytes",
+                t(
+                    "{text}, and log and evidence may grow by {grows} GiB",
+                    text=text,
+                    grows=f"{grows / _GIB:.1f}",
+                ),
+                t("make room, or lower log.max_bytes and evidence.max_bytes"),
             )
     return ok(name, text)
 
@@ -223,16 +282,20 @@ def _taken(folder: Path) -> int:
 
 def clock(found: Installation) -> Iterator[HealthLine]:  # noqa: ARG001  the shape of a check
     """Something keeps this machine's clock right, as its kernel says: certificates and tokens end by it."""
-    name, action = "clock", "start chronyd or systemd-timesyncd here, and see `timedatectl`"
+    name, action = "clock", t("start chronyd or systemd-timesyncd here, and see `timedatectl`")
     kernel = kernel_clock.read()
     if kernel is None:
-        yield unchecked(name, "the kernel does not tell")
+        yield unchecked(name, t("the kernel does not tell"))
     elif not kernel.synchronised:
-        yield warn(name, "nothing synchronises this machine's clock, says its kernel", action)
+        yield warn(name, t("nothing synchronises this machine's clock, says its kernel"), action)
     elif abs(kernel.offset_s) > OFF_S:
-        yield warn(name, f"this machine's clock is off by {kernel.offset_s:.3f} s", action)
+        yield warn(
+            name, t("this machine's clock is off by {offset_s} s", offset_s=f"{kernel.offset_s:.3f}"), action
+        )
     else:
-        yield ok(name, f"synchronised; off by at most {kernel.max_error_s:.3f} s")
+        yield ok(
+            name, t("synchronised; off by at most {max_error_s} s", max_error_s=f"{kernel.max_error_s:.3f}")
+        )
 
 
 def group_names(found: Installation) -> Iterator[HealthLine]:
@@ -241,13 +304,18 @@ def group_names(found: Installation) -> Iterator[HealthLine]:
     if not config.channels:
         where = config.data_dir / "pages.log"
         yield warn(
-            name, f"none is configured: pages go to {where} only", "[channels.*] and [groups] of brain.toml"
+            name,
+            t("none is configured: pages go to {where} only", where=where),
+            t("[channels.*] and [groups] of brain.toml"),
         )
     elif "oncall" not in config.groups:
-        yield ok(name, f"the group oncall is all of them, in this order: {some(config.channels)}")
+        yield ok(
+            name,
+            t("the group oncall is all of them, in this order: {channels}", channels=some(config.channels)),
+        )
     if not config.dead_mans_switches:
         yield warn(
             "dead man's switch",
-            "none is configured: nobody is told when this machine dies",
-            "[dead_mans_switches.*] of brain.toml",
+            t("none is configured: nobody is told when this machine dies"),
+            t("[dead_mans_switches.*] of brain.toml"),
         )

@@ -1,0 +1,61 @@
+### What gpuward-agent says, and its help. The ids are made of the English, which stands in the code (agent/shared/words.py).
+
+a-recorded-machine-its-proc-sys-dev-below-dir = 一台被记录的机器：DIR 下有它的 /proc、/sys、/dev
+as-one-json-object = 作为一个 JSON 对象
+check-socket-of-the-agent-socket = agent 的 check_socket；{ $socket }
+collectors-sources-actions-and-event-kinds = 采集器、来源、操作和上报种类
+default-config = 默认：{ $config }
+default-standard-input-too = 默认：标准输入；- 也是
+file-systems-hung-gone-full = 文件系统：挂起、消失、已满
+for-the-answer-e-g-0-1s-the-default = 等待回答多久，例如 0.1s（默认）
+got-bytes-that-are-no-answer = { $got } 字节，不是回答
+infiniband-and-ethernet-devices-ports-links-bonds = InfiniBand 和以太网：设备、端口、链路、绑定
+it-answers-code = 它回答 { $code }
+kernel-log-to-read-instead-of-the-machine-s-own = 代替本机内核日志读取的文件
+memory-that-runs-out-pressure-the-clock = 内存耗尽、压力、时钟
+name-does-not-run-why = { $name } 没有运行（{ $why }）
+no-group-unknown-known-groups = 没有组 { $unknown }（已知：{ $groups }）
+no-object = 不是对象
+not-done-yet-todo = 尚未完成：{ $todo }。
+nothing-is-known-against-this-node = 没有已知对此节点不利的情况
+or-to-read-it-from-standard-input-others-see-arguments = 或 - 从标准输入读取：命令行参数会被他人看到
+prints-what-the-agent-has-answered = 打印 agent 的回答
+reports-facts-about-this-node-to-gpuward-s-brain = 把此节点的事实上报给 gpuward 的 brain。
+root-root-no-such-folder = --root { $root }：没有这个文件夹
+runs-every-collector-once-events-as-json-lines = 运行每个采集器一次；上报为 JSON 行
+s-config-was-not-changed-as-it-would-not-be-e6f744da = { $config } 没有改动，因为改后会无效：{ $error }
+s-gpus-that-work-but-not-as-they-should-memory-a2807e5c = 能工作但不正常的 GPU：需要更换的显存、缺失的 NVLink 或 PCIe 通道、被限频
+s-joins-a-cell-makes-this-node-s-key-and-41fe3857 = 加入一个 cell：生成此节点的密钥并写好配置
+s-joins-a-cell-with-a-token-of-gpuward-cell-4d333da1 = 用 `gpuward cell token` 的令牌加入一个 cell。生成此节点的 NKEY（它永不离开节点），放在配置旁边，并在配置中写明如何访问 cell、谁的命令有效。可以安全地重复执行。
+s-language-of-help-and-messages-also-behind-a-command-3ccd6977 = 帮助和消息所用的语言，也可以写在命令之后；默认：由区域设置（locale）决定
+s-name-has-joined-cell-cell-config-has-how-it-972da54b =
+    { $name } 已加入 cell { $cell }：{ $config } 写明了方法。在其 `allow` 列表写明更多之前，它只观察。
+    请启动它：systemctl enable --now gpuward-agent（已在运行时：systemctl restart gpuward-agent）
+s-name-of-this-node-default-the-host-name-up-dad156a5 = 此节点的名称（默认：主机名的第一个点之前的部分）
+s-node-node-of-cell-cell-the-agent-can-start-9eb2ab97 = cell { $cell } 的节点 { $node }：agent 可以用此配置启动
+s-nvidia-driver-e-g-580-82-nvlink5-errors-are-e4336655 = NVIDIA 驱动，例如 580.82：NVLink5 错误按其格式解读（默认：以日志为准）
+s-nvidia-s-user-space-kernel-modules-beside-the-driver-010b489b = NVIDIA 的用户空间、驱动之外的内核模块、受监视的服务
+s-only-reads-the-configuration-0-or-2-and-what-3c989921 = 只读取配置：0；或 2，并说明哪里有错
+s-prints-one-line-as-the-reason-of-a-drain-e46e56e9 = 节点不适合时打印一行，作为排空的理由
+s-reads-every-source-once-and-prints-the-events-that-c66dbb7b = 读取每个来源一次，打印将会发送的上报，每条一行 JSON。
+s-reads-kernel-log-lines-as-dev-kmsg-journald-dmesg-38bb7181 = 读取 /dev/kmsg、journald、dmesg 或 dmesg --decode 所写的内核日志行。每个有含义的行输出一行 JSON。
+s-says-whether-this-node-is-fit-for-jobs-from-baf9aeae = 根据 agent 的记忆说明此节点是否适合运行作业：0 适合，或未知；1 不适合，并给出理由
+s-text-is-no-time-above-0-and-up-to-58655743 = { $text } 不是大于 0、不超过 60 秒的时长，例如 0.1s 或 100ms
+s-the-console-s-answer-is-not-one-that-this-cbf5bc59 = 控制台的回答是此 agent 不认识的：它的版本是否旧得多或新得多？
+s-this-is-no-join-token-copy-all-of-what-ca4cf02e = 这不是加入令牌：请复制 `gpuward cell token` 打印的全部内容
+s-url-its-authority-is-not-the-one-that-the-ec819708 = { $url }：其颁发机构不是令牌中所指的那个：令牌生成之后 cell 的颁发机构已轮换（请另行生成：`gpuward cell token`），令牌属于另一个 cell，或有人在中间截取
+s-url-the-token-leads-over-an-open-connection-make-fde97ee1 = { $url }：令牌会经过不加密的连接：请用 https:// 地址生成令牌
+s-what-else-makes-the-node-unfit-with-a-prolog-a35de83c = 还有什么会使节点不适合；在 Prolog 中，许多节点共同的问题会把它们全部排空。
+s-with-a-new-key-in-place-of-the-one-b0d584d5 = 用新密钥代替已有的那把（TOKEN：来自 `gpuward cell token --replace`）
+set-text-want-key-value = --set { $text }：应为 KEY=VALUE
+sets-one-option-may-be-repeated = 设置一个选项；可以重复
+the-agent-does-not-answer-error = agent 没有回答（{ $error }）
+the-node-agent = 节点 agent
+the-node-s-seed = 节点的种子
+toml-file-default-config-if-it-exists = TOML 文件（默认：{ $config }，若存在）
+unfit = 不适合
+url-does-not-answer-reason = { $url } 没有回答：{ $reason }
+url-not-a-console-of-gpuward = { $url }：不是 gpuward 的控制台
+url-what-it-shows-is-no-certificate = { $url }：它出示的不是证书
+what-kernel-log-lines-mean-as-json-lines = 内核日志行的含义，作为 JSON 行
+within-timeout-s-s = { $timeout_s } 秒之内

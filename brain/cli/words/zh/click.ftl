@@ -1,0 +1,53 @@
+### What click says itself.
+
+aborted = 已中止！
+argument-name-r-takes-nargs-values = 参数 { $name } 需要 { $nargs } 个值。
+choose-from-choices =
+    请从中选择：
+    { $choices }
+commands = 命令
+could-not-open-file-filename-r-message = 无法打开文件 { $filename }：{ $message }
+default-default = 默认：{ $default }
+did-you-mean-one-of-possibilities = （您是指其中之一吗：{ $possibilities }？）
+did-you-mean-possibility = 您是指 { $possibility } 吗？
+directory = 文件夹
+dynamic = （动态）
+env-var-var = 环境变量：{ $var }
+error-message = 错误：{ $message }
+file = 文件
+got-unexpected-extra-argument-args = 多余的参数（{ $args }）
+got-unexpected-extra-arguments-args = 多余的参数（{ $args }）
+invalid-value-for-param-hint-message = { $param_hint } 的值无效：{ $message }
+invalid-value-message = 值无效：{ $message }
+missing-argument = 缺少参数
+missing-command = 缺少命令。
+missing-option = 缺少选项
+missing-param-type = 缺少 { $param_type }
+missing-parameter = 缺少参数
+missing-parameter-param-name = 缺少参数：{ $param_name }
+name-filename-r-does-not-exist = { $name } { $filename } 不存在。
+name-filename-r-is-a-directory = { $name } { $filename } 是一个文件夹。
+name-filename-r-is-a-file = { $name } { $filename } 是一个文件。
+name-filename-r-is-not-readable = { $name } { $filename } 不可读。
+name-filename-r-is-not-writable = { $name } { $filename } 不可写。
+no-such-command-name-r = 没有命令 { $name }。
+no-such-option-name = 没有选项：{ $name }
+no-such-option-name-r = 没有选项 { $name }。
+option-name-r-does-not-take-a-value = 选项 { $name } 不带值。
+option-name-r-requires-an-argument = 选项 { $name } 需要一个值。
+option-name-r-requires-nargs-arguments = 选项 { $name } 需要 { $nargs } 个值。
+options = 选项
+path = 路径
+possible-options-possibilities = （可能的选项：{ $possibilities }）
+press-any-key-to-continue = 按任意键继续……
+s-usage-4377a96b = 用法：
+show-this-message-and-exit = 显示此帮助并退出。
+takes-nargs-values-but-1-was-given = 需要 { $nargs } 个值，只给出了 1 个。
+takes-nargs-values-but-len-were-given = 需要 { $nargs } 个值，给出了 { $len } 个。
+try-command-option-for-help = 请用 '{ $command } { $option }' 查看帮助。
+unknown-error = 未知错误
+value-is-not-in-the-range-range = { $value } 不在范围 { $range } 之内。
+value-r-is-not-a-valid-boolean-recognized-values-states = { $value } 不是有效的布尔值。可用的值：{ $states }
+value-r-is-not-a-valid-number-type = { $value } 不是有效的 { $number_type }。
+value-r-is-not-choice = { $value } 不是 { $choice }。
+value-r-is-not-one-of-choices = { $value } 不是以下之一：{ $choices }。

@@ -1,0 +1,36 @@
+### What is counted.
+
+count-bmc = { $n } 个 BMC
+count-cell = { $n } 个 cell
+count-day = { $n } 天
+count-decision = { $n } 个决定
+count-error = { $n } 个错误
+count-example = { $n } 个示例
+count-fact = { $n } 条事实
+count-file = { $n } 个文件
+count-hold = { $n } 个保持
+count-hour = { $n } 小时
+count-incident = { $n } 个事件
+count-input = { $n } 条输入
+count-is-unknown = { $n } 个未知
+count-join-token = { $n } 个加入令牌
+count-line = { $n } 行
+count-message = { $n } 条消息
+count-minute = { $n } 分钟
+count-more-incident = { $n } 个事件
+count-more-job = { $n } 个作业
+count-more-node = { $n } 个节点
+count-more-note = { $n } 条记录
+count-more-symptom = { $n } 个症状
+count-node = { $n } 个节点
+count-old-name = { $n } 个旧名称
+count-other = { $n } 个
+count-other-finding = { $n } 个其他发现
+count-page = { $n } 次呼叫
+count-place = { $n } 个位置
+count-rule = { $n } 条规则
+count-run = { $n } 次运行
+count-runbook = { $n } 个修复手册
+count-second = { $n } 秒
+count-symptom = { $n } 个症状
+count-warning = { $n } 个警告
