@@ -58,7 +58,7 @@ def helped() -> set[str]:
         command = whole.get_command(Context(whole), name)
         assert command is not None
         found |= set(language.helps(command))
-    of_tables = {title for title in tables()} | {one for rows in tables().values() for row in rows for one in row[1:]}
+    of_tables = set(tables()) | {one for rows in tables().values() for row in rows for one in row[1:]}
     return found | of_tables | {one.value for one in Health}
 
 

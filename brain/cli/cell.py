@@ -163,7 +163,7 @@ def token(
         id_, secret = registry.make_token(nodes, count=count, now=now, lasts_s=lasts_s, replace=replace)
         _done(
             config,
-            f"made join token {id_}: {count} of nodes {repr(nodes)} until {_day(now + lasts_s)}",
+            f"made join token {id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}",
         )
         click.echo(invitation(urls, fingerprint, id_, secret))
         click.echo(

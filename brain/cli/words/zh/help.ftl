@@ -3,8 +3,8 @@
 a-node-is-healthy-again-its-symptoms-end = 节点恢复正常：它的症状结束。
 a-simulated-node-default-the-first-healthy-one = 一个模拟节点；默认：第一个健康的节点。
 a-topology-file-by-hand-it-goes-before-all-others = 手写的拓扑文件：优先于其他所有来源。
-acknowledges-an-incident-its-page-is-not-repeated = 确认一个事件：不再重复呼叫。
-acknowledges-incident-id-its-page-is-not-repeated = 确认事件 ID：不再重复呼叫。
+acknowledges-an-incident-its-page-is-not-repeated = 确认一个故障：不再重复通知。
+acknowledges-incident-id-its-page-is-not-repeated = 确认故障 ID：不再重复通知。
 agrees-to-what-a-run-wants-to-do-next = 同意一次运行接下来要做的事。
 all-tokens-and-logins-of-this-person = 此人的所有令牌和登录。
 also-write-into-brain-toml-what-it-needs-for-that = 同时把所需内容写入 brain.toml。
@@ -12,15 +12,15 @@ an-option-or-a-file-must-be-corrected = 必须更正一个选项或文件
 before-then = 在此之前。
 brain-toml-default-etc-gpuward-brain-toml-if-it-exists = brain.toml；默认：/etc/gpuward/brain.toml（若有）。
 ca-file = --ca-file
-closed-ones-too-and-those-that-another-incident-explains = 也包括已关闭的，以及由其他事件解释的。
-closes-an-incident = 关闭一个事件。
-closes-incident-id-whatever-its-symptoms-are = 关闭事件 ID，无论它有什么症状。
+closed-ones-too-and-those-that-another-incident-explains = 也包括已关闭的，以及由其他故障解释的。
+closes-an-incident = 关闭一个故障。
+closes-incident-id-whatever-its-symptoms-are = 关闭故障 ID，无论它有什么症状。
 compares-with-the-nodes-that-the-brain-has-heard = 与 brain 听到过的节点比较。
 default-as-in-the-profile = 默认：与配置文件中相同。
 does-not-wait-until-all-live-nodes-have-confirmed = 不等待所有在线节点确认。
 done = 完成
 each-fault-too-what-people-did-and-how-it-ended = 也列出每个故障：人做了什么，结果如何。
-ends-a-hold = 结束一个保持（hold）。
+ends-a-hold = 结束一个暂停（hold）。
 ends-a-run = 结束一次运行。
 ends-by-itself-after-this-time-e-g-2h = 在这段时间之后自动结束，例如 2h。
 environment = 环境变量
@@ -29,7 +29,7 @@ every-place-however-many-there-are = 列出所有位置，无论多少。
 exit-status = 退出状态
 fail = 失败
 failed-or-refused-check-and-doctor-have-found-an-error = 失败，或被拒绝；check 和 doctor 发现了错误
-fetches-the-evidence-bundle-of-an-incident-or-step = 取回一个事件或步骤的证据包。
+fetches-the-evidence-bundle-of-an-incident-or-step = 取回一个故障或步骤的证据包。
 file-for-it-readable-by-you-only-default-print-it = 写入令牌的文件，只有您能读取；默认：打印出来。
 file-with-a-line-for-each-node-that-there-is = 一个文件，每个存在的节点占一行。
 folder-for-history-sqlite-and-state-snapshot = 存放 history.sqlite 和 state.snapshot 的文件夹。
@@ -43,12 +43,12 @@ how-long-wait-waits-seconds = --wait 等待多久，以秒计。
 how-many = 多少个。
 how-many-may-join = 可以加入多少个节点。
 how-many-past-notes-to-begin-with = 开始时显示多少条过去的记录。
-incidents-and-notes-as-they-happen = 实时显示事件和记录。
+incidents-and-notes-as-they-happen = 实时显示故障和记录。
 interrupted = 被中断
 it-waits-no-longer-than-this = 最多等待这么久。
 json-for-scripts = JSON，供脚本使用。
 lang = --lang
-lets-disruptive-runs-begin-again-after-the-breaker-has-tripped = 断路器跳闸之后，允许有中断的运行重新开始。
+lets-disruptive-runs-begin-again-after-the-breaker-has-tripped = 断路器跳闸之后，允许有影响的运行重新开始。
 lists-the-drills = 列出演练。
 lists-the-profiles = 列出故障配置文件。
 looks-over-a-whole-installation-and-says-what-to-do = 检查整个安装，并说明该做什么。
@@ -64,9 +64,9 @@ only-these-interfaces-of-lldp-glob-default-all = 只看 LLDP 的这些接口（�
 only-those-at-these-nodes-glob = 只看这些节点上的（通配模式）。
 only-those-in-this-state-such-as-approval = 只看处于此状态的，例如 approval。
 only-those-of-these-runbooks-glob = 只看这些修复手册的（通配模式）。
-only-those-of-this-incident = 只看此事件的。
-open-incidents = 未结束的事件。
-open-incidents-newest-first = 未结束的事件，最新的在前。
+only-those-of-this-incident = 只看此故障的。
+open-incidents = 未结束的故障。
+open-incidents-newest-first = 未结束的故障，最新的在前。
 opens-it-in-this-machine-s-browser-too = 同时在本机的浏览器中打开。
 out-of-this-archive-default-of-the-brain-s-log = 取自此归档；默认：取自 brain 的日志。
 overrides-console-port = 覆盖 console.port。
@@ -87,12 +87,12 @@ s-a-link-that-opens-the-console-in-a-browser-6c006e50 = 一个链接，在浏览
 s-a-node-is-gone-for-good-nothing-of-it-366e3e34 = 节点永久离开：不留下它的任何内容。
 s-also-in-place-of-a-node-that-is-there-15c44a98 = 也可以替换已经存在、但使用另一把密钥的节点。
 s-also-logs-in-to-one-bmc-of-each-table-55071ad3 = 还会登录每张表中的一个 BMC，并读取其电源状态。
-s-approves-the-next-step-of-the-run-of-id-d82050d4 = 批准 ID（一次运行或其事件）的下一步。
+s-approves-the-next-step-of-the-run-of-id-d82050d4 = 批准 ID（一次运行或其故障）的下一步。
 s-ca-of-an-https-brain-pem-a-cell-s-c0edbec0 = https:// brain 的 CA（PEM）；cell 的是 <data_dir>/cell/ca.pem
 s-driver-version-e-g-580-82-default-as-the-67003acd = 驱动版本，例如 580.82；默认：以日志为准。
 s-driver-version-e-g-580-82-default-as-the-806370d9 = 驱动版本，例如 580.82；默认：以各日志为准。
-s-ends-the-hold-on-scope-where-several-holds-are-0850d87d = 结束 SCOPE 上的保持。若有多个保持，请用其 id 指定一个（`gpuward status` 会列出）。
-s-ends-the-run-of-id-a-run-or-its-cacad1b9 = 结束 ID（一次运行或其事件）的运行：由人接手。
+s-ends-the-hold-on-scope-where-several-holds-are-0850d87d = 结束 SCOPE 上的暂停。若有多个暂停，请用其 id 指定一个（`gpuward status` 会列出）。
+s-ends-the-run-of-id-a-run-or-its-cacad1b9 = 结束 ID（一次运行或其故障）的运行：由人接手。
 s-everything-on-one-machine-nats-brain-this-machine-s-768f3be4 = 一台机器上的全部组件：NATS、brain、本机的 agent、模拟节点。
 s-everything-on-one-machine-nats-the-brain-the-agent-5cdaa26c =
     一台机器上的全部组件：NATS、brain、本机的 agent 和模拟节点。
@@ -110,31 +110,32 @@ s-explains-what-a-kernel-log-means-file-several-for-4cd99241 =
     解释内核日志的含义（FILE：一个文件；多个文件对应多个节点；一个文件夹；或标准输入；也可以是 gzip、bzip2、xz）。
 
     退出状态 1：有一行可能重要却无法读取，或者没有任何行。
-s-fetches-an-evidence-bundle-a-tar-gz-id-an-a868b920 = 取回一个证据包（.tar.gz）。ID：事件、运行或步骤（其最新的证据包），或 `gpuward explain` 显示的证据包名称。
+s-fetches-an-evidence-bundle-a-tar-gz-id-an-a868b920 = 取回一个证据包（.tar.gz）。ID：故障、运行或步骤（其最新的证据包），或 `gpuward explain` 显示的证据包名称。
 s-file-with-your-token-default-on-the-machine-of-30d0b185 = 存放您的令牌的文件。在 brain 所在的机器上默认使用启动它的用户的令牌。
 s-folder-of-everything-that-is-kept-a-later-up-3176a91a = 保存所有内容的文件夹；以后再执行 `up` 会从那里继续。
 s-folder-of-rules-or-of-rules-and-runbooks-default-0f76cc4b = 规则的文件夹，或含 `rules` 和 `runbooks` 的文件夹；默认：日志中的，或 gpuward 自带的。
 s-folder-of-rules-or-of-rules-and-runbooks-default-30741063 = 规则的文件夹，或含 `rules` 和 `runbooks` 的文件夹；默认：gpuward 自带的。
 s-folder-to-write-accounts-and-users-for-nats-servers-8b590820 = 要写入的文件夹：供 operator 模式下的 NATS 服务器使用的账户和用户。
-s-follows-the-incident-until-it-is-closed-exit-1-cda65907 = 跟踪事件直到它关闭；若没有关闭则退出状态为 1。
+s-follows-the-incident-until-it-is-closed-exit-1-cda65907 = 跟踪故障直到它关闭；若没有关闭则退出状态为 1。
 s-from-then-on-a-time-or-so-long-ago-9b526f3a = 从那时起：一个时间，或多久以前，例如 7d。
 s-how-far-a-runbook-may-go-by-itself-observe-9019227d = 修复手册可以自行做到哪一步：observe（观察）、approve（批准）或 auto（自动）。
 s-how-far-runbook-a-glob-may-go-by-itself-c614a0df = RUNBOOK（通配模式）可以自行做到哪一步：只做计划、先询问人、或直接行动。
 s-how-many-times-shorter-verifications-and-resolve-delays-are-78f18917 = 验证和恢复延迟比生产环境短多少倍，因为模拟机器恢复得比真实机器快；1：规则和修复手册不变。
 s-incidents-and-notes-as-they-happen-until-ctrl-c-2d65a3a5 =
-    实时显示事件和记录，直到 Ctrl-C。
+    实时显示故障和记录，直到 Ctrl-C。
 
     如果输出不是终端：每条记录一行（--json：JSON 行）。连接中断后会从原处继续。
 s-injects-a-fault-into-a-simulated-node-of-a-60289093 = 向正在运行的 `up` 的一个模拟节点注入故障。
 s-injects-the-drill-name-into-a-simulated-node-of-81b39766 = 向正在运行的 `gpuward up` 的一个模拟节点注入演练 NAME。
 s-language-of-help-and-answers-also-behind-a-command-b11ad071 = 帮助和回答所用的语言，也可以写在命令之后；默认：由区域设置（locale）决定。有 --json 时总是英语。
+s-language-of-help-and-answers-en-zh-of-gpuward-9276da29 = 帮助和回答所用的语言（en、zh），对 gpuward-agent 也有效；--json：英语
 s-leave-out-this-message-as-a-brain-does-that-65d7bfc9 = 略过此消息，如同 brain 对使它崩溃两次的消息所做的那样；每条消息各写一次。
 s-lets-the-node-name-in-by-its-public-nkey-1becde87 = 让节点 NAME 以它的公开 NKEY（U...）加入，该密钥由人在节点上生成。
 s-looks-over-a-whole-installation-a-line-for-each-2b69296b =
     检查整个安装：每项检查一行，并说明该做什么。有失败项时退出状态为 1。
 
     请在 brain 所在的机器上，以 root 或 brain 的用户执行，无论 brain 是否在运行。它不改变任何东西，也不通知任何人。
-s-makes-a-brain-s-history-and-state-of-source-dff2d469 = 由 SOURCE（文件或归档的 URL）生成 brain 的历史和状态，如同 brain 读完了全部内容。不执行任何操作，也不呼叫任何人。
+s-makes-a-brain-s-history-and-state-of-source-dff2d469 = 由 SOURCE（文件或归档的 URL）生成 brain 的历史和状态，如同 brain 读完了全部内容。不执行任何操作，也不通知任何人。
 s-makes-a-join-token-gpuward-agent-join-token-on-6d40e3d0 = 生成加入令牌：在每个节点上执行 `gpuward-agent join TOKEN`。它只显示一次。
 s-makes-a-token-for-name-default-for-yourself-it-eff55ff9 = 为 NAME 生成令牌（默认：为您自己）。它只显示一次：brain 只保存其哈希。
 s-makes-a-topology-file-from-what-others-know-of-8fad79bc = 由他人所知的信息生成拓扑文件。每一类位置由以下第一个知道该节点位置的来源决定：手写的文件、布线（先 InfiniBand，后 LLDP）、Kubernetes、Slurm。矛盾之处会被指出。
@@ -144,12 +145,12 @@ s-many-cells-under-one-view-who-leads-what-is-999092f9 =
 
     有 cell 不回答或不做修复时退出状态为 1。
 s-name-or-address-by-which-nodes-reach-this-machine-b4189082 = 节点访问本机所用的名称或地址；可重复给出。
-s-node-is-gone-for-good-its-incidents-and-pages-83385219 = NODE 永久离开：它的事件和呼叫结束，任何列表和统计中都不再有它。仍能听到它时会被拒绝；再次听到时它是一个新节点。
+s-node-is-gone-for-good-its-incidents-and-pages-83385219 = NODE 永久离开：它的故障和通知结束，任何列表和统计中都不再有它。仍能听到它时会被拒绝；再次听到时它是一个新节点。
 s-node-is-healthy-again-it-looks-again-and-what-6fbdda90 = NODE 恢复正常：它重新查看一遍，它不再上报的就算结束。
-s-nothing-disruptive-is-done-in-a-scope-until-it-273f1956 = 在解除之前，某个范围内不做任何有中断的操作。
-s-nothing-disruptive-is-done-in-scope-until-it-is-f7d316c8 = 在解除之前，SCOPE 中不做任何有中断的操作：node/n1、leaf/l3、rack/r7、gpu/n1/0000:3b:00，或 all。
+s-nothing-disruptive-is-done-in-a-scope-until-it-273f1956 = 在解除之前，某个范围内不做任何有影响的操作。
+s-nothing-disruptive-is-done-in-scope-until-it-is-f7d316c8 = 在解除之前，SCOPE 中不做任何有影响的操作：node/n1、leaf/l3、rack/r7、gpu/n1/0000:3b:00，或 all。
 s-nothing-has-happened-yet-a-second-person-must-say-2ffe722d = 还没有做任何事：必须由第二个人说同样的话（console.two_persons）
-s-only-if-the-run-still-waits-for-this-rung-0fe3b2f7 = 仅当运行仍在等待呼叫中指明的这一级时。
+s-only-if-the-run-still-waits-for-this-rung-0fe3b2f7 = 仅当运行仍在等待通知中指明的这一级时。
 s-only-reads-the-configuration-exit-status-0-or-2-ed50c4aa = 只读取配置：退出状态 0；或 2，并说明哪里有错。对不妨碍 brain 启动的问题发出警告。
 s-paste-a-dmesg-what-is-wrong-how-sure-what-2a6a648d = 粘贴 dmesg：哪里有问题、把握多大、该做什么。
 s-pem-file-with-the-ca-of-an-https-brain-2ef7db1c = 含 https:// brain 的 CA 的 PEM 文件；默认：系统的 CA。
@@ -159,10 +160,10 @@ s-prints-a-link-that-opens-the-console-logged-in-9883f3fd =
     它在一分钟之内可用一次，权限与您的令牌相同，直到您的令牌到期。
 s-prints-the-completion-of-shell-for-its-file-bash-299448a2 = 打印 SHELL 的补全脚本，写入其文件：bash 为 ~/.local/share/bash-completion/completions/gpuward；zsh 为 $fpath 中某文件夹的 _gpuward；fish 为 ~/.config/fish/completions/gpuward.fish。软件包已经安装了它。
 s-replays-path-through-the-engine-in-recorded-time-what-123c14a5 =
-    在记录的时间中用引擎重放 PATH：gpuward 会看到、决定、保持和呼叫什么。PATH 是 `gpuward log export` 的文件，或一个内核日志的文件夹，各文件名为 <node>.log，并可有 topology.yaml 和 facts.jsonl。
+    在记录的时间中用引擎重放 PATH：gpuward 会看到、决定、暂停和通知什么。PATH 是 `gpuward log export` 的文件，或一个内核日志的文件夹，各文件名为 <node>.log，并可有 topology.yaml 和 facts.jsonl。
 
     退出状态 1：有内容无法读取。
-s-resets-the-breaker-that-has-stopped-all-disruptive-runs-f60afc81 = 复位停止了所有中断性运行的断路器：它们可以重新开始。
+s-resets-the-breaker-that-has-stopped-all-disruptive-runs-f60afc81 = 复位停止了所有有影响的运行的断路器：它们可以重新开始。
 s-runs-of-runbooks-what-is-done-and-what-waits-d1c00659 = 修复手册的运行：做了什么，什么在等人。
 s-seed-of-your-operator-or-of-one-of-its-59bc76be = 您的 operator 或其某个签名密钥的种子；默认：nats.operator.seed_file，或新的 operator。
 s-server-a-further-name-of-this-machine-it-keeps-e2c96f43 = server：本机的又一个名称；原有的保留。
@@ -176,11 +177,10 @@ s-the-accounts-for-a-nats-cluster-of-your-own-1f08ce35 = 供您自己的 NATS �
 s-the-brain-service-sigterm-and-ctrl-c-stop-it-d82a5d1d = brain 服务。SIGTERM 和 Ctrl-C 使它正常停止，SIGHUP 使它重新读取规则和修复手册。
 s-the-cells-default-config-gpuward-fleet-toml-then-etc-1c07802f = 各个 cell。默认：~/.config/gpuward/fleet.toml，其次 /etc/gpuward/fleet.toml。
 s-the-fabric-for-a-runbook-that-looks-at-a-96f33009 = 网络（fabric），用于查看整个网络的修复手册。
-s-the-language-of-help-and-answers-english-or-chinese-dc6409ca = 帮助和回答所用的语言，英语或中文，对 gpuward-agent 也有效；--json 总是英语
 s-the-log-as-a-file-everything-that-was-told-aaff62d0 = 日志文件：按顺序记录了被告知、决定和执行的一切（docs/operations.md）。
 s-the-log-as-a-file-exported-looked-at-replayed-e0229d18 = 日志文件：导出、查看、重放；也可取自其归档。
 s-the-rules-as-they-were-prints-what-the-change-eb27dba6 = 原来的规则：以 Markdown 打印改用 --rules 后增加、失去和改变了什么。
-s-the-state-of-the-brain-and-the-holds-and-e5fbfc95 = brain 的状态，以及生效中的保持和模式。
+s-the-state-of-the-brain-and-the-holds-and-e5fbfc95 = brain 的状态，以及生效中的暂停和模式。
 s-the-trees-of-places-with-their-numbers-of-nodes-6c87ef93 = 位置的树及其节点数，以及哪些未知。FILE：默认为 brain.toml 的 `topology`。
 s-tokens-each-belongs-to-a-person-of-console-users-d2d09f5e = 令牌：每个属于 [console.users] 中的一个人，权限可以小于此人，会到期，也可以被取消。
 s-validates-rules-and-runbooks-runs-their-examples-counts-coverage-8a540208 = 检查规则和修复手册，运行其示例，统计覆盖率。有任何错误时退出状态为 1。
@@ -193,9 +193,9 @@ s-what-helped-against-which-fault-and-what-did-not-2f68fbe8 =
     区间：它有效的故障所占比例，在 100 次中有 95 次落在此区间（Wilson）。
     复发：它修复的故障中，有多少在一天内和一周内复发。
 s-what-is-known-of-whatever-has-an-id-and-89c5adfa =
-    凡是有 id 的东西，已知的一切，以及其事件的完整因果链。
+    凡是有 id 的东西，已知的一切，以及其故障的完整因果链。
 
-    ID：事件（或其 id 的开头）、呼叫、运行、步骤、告警组、保持、证据事件或记录；操作命令所回答的 id；节点的命令。与 --why-not 一起：SCOPE，例如 gpu/n1/0000:3b:00、node/n1、leaf/l3 或 cell。
+    ID：故障（或其 id 的开头）、通知、运行、步骤、告警组、暂停、作为证据的上报或记录；操作命令所回答的 id；节点的命令。与 --why-not 一起：SCOPE，例如 gpu/n1/0000:3b:00、node/n1、leaf/l3 或 cell。
 s-what-is-wrong-with-a-topology-file-and-what-9e8457db =
     拓扑文件有什么错误，哪里像是笔误。有任何错误时退出状态为 1。
 
@@ -217,7 +217,7 @@ s-where-the-nodes-stand-racks-leaf-switches-power-feeds-b887a7f7 = 节点在哪�
 s-where-to-write-it-to-standard-output-default-its-2d812933 = 写到哪里；-：标准输出。默认：以它自己的名称写入当前文件夹。
 s-who-belongs-to-a-cell-its-certificates-nodes-and-bdb6f4ab = 谁属于一个 cell：它的证书、节点和加入令牌。
 s-why-this-rule-does-not-match-at-scope-now-851f5646 = 为什么此规则现在在 SCOPE 不匹配，或者匹配之后怎样了。
-s-writes-text-down-about-incident-id-for-the-others-28ab97a8 = 为他人记下关于事件 ID 的 TEXT：它显示在 `explain` 中，不决定任何事。
+s-writes-text-down-about-incident-id-for-the-others-28ab97a8 = 为他人记下关于故障 ID 的 TEXT：它显示在 `explain` 中，不决定任何事。
 s-writes-the-log-into-file-a-line-of-json-703ce011 = 把日志写入 FILE：每条消息一行 JSON；名称以 .gz 结尾时压缩。
 s-writes-the-report-with-plots-into-this-file-needs-528978c0 = 把带图的报告写入此文件；需要 gpuward[report]。
 s-writes-what-a-nats-cluster-of-your-own-in-0e0f8bd7 = 写出您自己的 operator 模式 NATS 集群所需的内容：其中的 README.txt 说明如何使用。
@@ -254,5 +254,5 @@ which-cell-of-an-archive-default-its-only-one = 归档中的哪个 cell；默认
 which-log-of-it-gpuward-log-show-default-the-newest = 其中的哪份日志（`gpuward log show`）；默认：最新的。
 who-may-come-in-makes-lists-and-revokes-tokens = 谁可以进入：生成、列出和取消令牌。
 with-name-it-keeps-none-of-those-that-it-has = 与 --name 一起：不保留原有的任何名称。
-writes-something-down-about-an-incident-for-the-others = 为他人记下关于一个事件的内容。
+writes-something-down-about-an-incident-for-the-others = 为他人记下关于一个故障的内容。
 your-tokens-for-administrators-everybody-s = 您的令牌；管理员可看到所有人的。
