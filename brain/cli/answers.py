@@ -159,6 +159,11 @@ class NoteJson(TypedDict):
     at: str | None
 
 
+class TwoLanguagesJson(TypedDict):
+    en: str
+    zh: str
+
+
 class NodeDetailJson(TypedDict):
     node: NodeJson
     word: str
@@ -176,6 +181,7 @@ class NodeDetailJson(TypedDict):
     jobs_at: str | None
     said: list[NoteJson]
     not_known: list[str]
+    not_known_texts: list[TwoLanguagesJson]
 
 
 class CardJson(TypedDict):
@@ -464,11 +470,6 @@ class ExplainedRunJson(TypedDict):
     gates: list[LineJson]
     approvals: list[LineJson]
     notes: list[LineJson]
-
-
-class TwoLanguagesJson(TypedDict):
-    en: str
-    zh: str
 
 
 class KnowledgeJson(TypedDict):
@@ -787,6 +788,7 @@ class ReportJson(TypedDict):
     nodes: list[NodeFiguresJson]
     jobs: list[JobFiguresJson]
     not_known: list[str]
+    not_known_texts: list[TwoLanguagesJson]
 
 
 class CameBackJson(TypedDict):
@@ -886,6 +888,7 @@ class ReadinessJson(TypedDict):
     whole: bool
     runbooks: list[ReadyJson]
     not_known: list[str]
+    not_known_texts: list[TwoLanguagesJson]
 
 
 class PackedFileJson(TypedDict):

@@ -94,6 +94,13 @@ def test_the_file_is_whole_and_nothing_in_it_acts(told: ToldReport, language: st
     assert Words(language)("report-healed") in found.text
     assert f'<html lang="{"zh-Hans" if language == "zh" else "en"}">' in text
     assert "1970-01-01 01:15 – 02:40 CET" in found.text, "by the zone's clocks"
+    unknown = told.report.not_known_texts
+    assert [(one.zh if language == "zh" else one.en) in found.text for one in unknown] == [True] * len(
+        unknown
+    )
+    assert [(one.en if language == "zh" else one.zh) in found.text for one in unknown] == [False] * len(
+        unknown
+    )
     plain = Tags(page(language, url="").file(told).decode())
     assert "a" not in plain.tags, "without the console's address names lead nowhere"
 

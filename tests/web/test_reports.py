@@ -75,6 +75,8 @@ def test_a_hand_over_as_page_and_as_one_file(up: Up, browser: Browser, language:
         shown = page.inner_text("#main")
         assert (XSS in shown, healed["cause"] in shown, "sim-02" in shown) == (True, True, True)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+        for unknown in up.get("/api/v1/reports")["not_known_texts"]:
+            assert unknown["zh" if language == "zh-CN" else "en"] in shown
         total = up.get("/api/v1/reports")["total"]
         first = page.locator(".tile strong").first.inner_text()
         assert (first, total["incidents"] > 0) == (str(total["incidents"]), True)

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from brain.console.api.base import Shape, Time
+from brain.console.api.base import Shape, Time, TwoLanguagesShape
 from brain.console.api.fleet_shapes import NodeWord
 from brain.console.api.incident_shapes import NoteShape
 from brain.console.api.status_shapes import HoldShape, NodeShape
@@ -132,3 +132,4 @@ class NodeDetailShape(Shape):
     jobs_at: Time | None
     said: list[NoteShape] = Field(description="What people said about it, newest first, at most 100.")
     not_known: list[str] = Field(description="What of all this nobody knows, a sentence each.")
+    not_known_texts: list[TwoLanguagesShape] = Field(description="The same sentences, in both languages.")

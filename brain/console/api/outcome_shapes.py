@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from brain.console.api.base import Asked, Shape, Time
+from brain.console.api.base import Asked, Shape, Time, TwoLanguagesShape
 from brain.console.api.incident_shapes import Pattern
 
 MOST = 20_000  # attempts, or planned runs, that one answer is reckoned from
@@ -156,6 +156,7 @@ class ReadinessShape(Shape):
     whole: bool = Field(description=f"false: there are more than {MOST} runs, and these are the newest.")
     runbooks: list[ReadyShape] = Field(description="Those with the most planned runs first.")
     not_known: list[str] = Field(description="What nobody knows, a sentence each.")
+    not_known_texts: list[TwoLanguagesShape] = Field(description="The same sentences, in both languages.")
 
 
 class ReadinessQuery(Asked):

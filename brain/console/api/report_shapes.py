@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from brain.console.api.base import Asked, Shape, Time
+from brain.console.api.base import Asked, Shape, Time, TwoLanguagesShape
 
 MOST = 10_000  # incidents of one report
 
@@ -75,6 +75,7 @@ class ReportShape(Shape):
     nodes: list[NodeFiguresShape] = Field(description="The worst 50: by incidents, then by hours.")
     jobs: list[JobFiguresShape] = Field(description="Those with the most incidents first, at most 50.")
     not_known: list[str] = Field(description="What nobody knows, a sentence each.")
+    not_known_texts: list[TwoLanguagesShape] = Field(description="The same sentences, in both languages.")
 
 
 class ReportQuery(Asked):

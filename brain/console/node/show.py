@@ -6,6 +6,7 @@ from typing import Any
 
 from agent.contract.components import NODE
 from brain.console import shapes
+from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.fleet_shapes import NodeWord
 from brain.console.api.node_shapes import (
     CardShape,
@@ -41,6 +42,7 @@ def node(facts: NodeFacts, history: History) -> NodeDetailShape | None:
     cards = list(_cards(facts, history, told, incidents))
     ids = {one["id"] for one in incidents}
     said = [one for one in history.said() if node_of(one["scope"]) == name or one["incident"] in ids]
+    unknown = list(_not_known(facts, whole, cards))
     return NodeDetailShape(
         node=facts.node,
         word=_word(facts),
@@ -57,7 +59,8 @@ def node(facts: NodeFacts, history: History) -> NodeDetailShape | None:
         jobs=None if facts.jobs is None else list(facts.jobs),
         jobs_at=shapes.iso(facts.jobs_at) if facts.jobs is not None else None,
         said=[shapes.note(one) for one in said[:PAST]],
-        not_known=list(_not_known(facts, whole, cards)),
+        not_known=[one.en for one in unknown],
+        not_known_texts=unknown,
     )
 
 
@@ -175,20 +178,38 @@ def _at(scope: str, part: str) -> bool:
     )
 
 
-def _not_known(facts: NodeFacts, whole: Sequence[Json], cards: Sequence[PartShape]) -> Iterator[str]:
+def _not_known(
+    facts: NodeFacts, whole: Sequence[Json], cards: Sequence[PartShape]
+) -> Iterator[TwoLanguagesShape]:
     if not facts.known:
-        yield "It has never been heard: the topology or the history names it."
+        yield TwoLanguagesShape(
+            en="It has never been heard: the topology or the history names it.",
+            zh="从未收到过它的消息：名称来自拓扑或历史。",
+        )
     if facts.place is None:
-        yield "The topology does not say where it stands."
+        yield TwoLanguagesShape(en="The topology does not say where it stands.", zh="拓扑没有说明它的位置。")
     if not whole:
-        yield "It has told no inventory since this brain keeps them; an agent tells it at its start."
-    yield "Agents do not read the chassis' serial number: what is told of the node is told of its name, whatever chassis has it."
+        yield TwoLanguagesShape(
+            en="It has told no inventory since this brain keeps them; an agent tells it at its start.",
+            zh="自本 brain 开始保存清单以来，它没有上报过；agent 在启动时上报。",
+        )
+    yield TwoLanguagesShape(
+        en="Agents do not read the chassis' serial number: what is told of the node is told of its name, whatever chassis "
+        "has it.",
+        zh="agent 不读取机箱序列号：关于节点的一切都对应它的名称，无论哪个机箱使用该名称。",
+    )
     nameless = [one.component for one in cards if not one.serial]
     if nameless:
         shown = ", ".join(nameless[:8])
-        yield f"Without a serial number: {shown}. What is told of them is told of their place, whatever card was in it."
+        yield TwoLanguagesShape(
+            en=f"Without a serial number: {shown}. What is told of them is told of their place, whatever card was in it.",
+            zh=f"没有序列号：{shown}。关于它们的一切都对应其位置，无论当时插的是哪张卡。",
+        )
     if facts.jobs is None:
-        yield "Nobody has asked the scheduler lately which jobs run on it: that is done before something disruptive."
+        yield TwoLanguagesShape(
+            en="Nobody has asked the scheduler lately which jobs run on it: that is done before something disruptive.",
+            zh="近期没有向调度器询问其上运行哪些作业：只在执行有影响的操作之前询问。",
+        )
 
 
 def _inventory(row: Json) -> InventoryShape:

@@ -8,7 +8,7 @@ from brain.console import shapes
 from brain.console.access.route import Route
 from brain.console.answers import encoded
 from brain.console.api import table
-from brain.console.api.base import Nothing
+from brain.console.api.base import Nothing, TwoLanguagesShape
 from brain.console.api.outcome_shapes import MOST, ReadinessQuery, ReadinessShape, RemediesQuery
 from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, History
@@ -23,9 +23,18 @@ from brain.core.state import State
 
 _DAY_S = 86_400.0
 _NOT_KNOWN = [
-    "Whether somebody helped who told gpuward nothing: such a fault counts as one that ended by itself.",
-    "Who started a node anew: people, or a crash of its own.",
-    "Drains of others, unless the scheduler was asked before a step: in observe mode it is not.",
+    TwoLanguagesShape(
+        en="Whether somebody helped who told gpuward nothing: such a fault counts as one that ended by itself.",
+        zh="是否有人出手而没有告诉 gpuward：这样的故障算作自行结束。",
+    ),
+    TwoLanguagesShape(
+        en="Who started a node anew: people, or a crash of its own.",
+        zh="节点由谁重新启动：是人员，还是它自己崩溃。",
+    ),
+    TwoLanguagesShape(
+        en="Drains of others, unless the scheduler was asked before a step: in observe mode it is not.",
+        zh="他人所做的排空，除非在某一步之前询问过调度器：observe 模式下不会询问。",
+    ),
 ]
 
 
@@ -75,7 +84,8 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
                     until=shapes.iso(now),
                     whole=len(raw) <= MOST,
                     runbooks=made,
-                    not_known=_NOT_KNOWN,
+                    not_known=[one.en for one in _NOT_KNOWN],
+                    not_known_texts=_NOT_KNOWN,
                 )
             )
 

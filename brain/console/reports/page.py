@@ -10,6 +10,7 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from agent import __version__
+from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.needs_shapes import HealedShape, NeedShape
 from brain.console.api.report_shapes import ReportFiguresShape, ReportShape, SpreadShape
 from brain.console.reports.elements import Html, joined, tag
@@ -77,7 +78,7 @@ class ReportPage:
             self._causes(told.report),
             self._nodes(told.report),
             self._jobs(told.report),
-            self._not_known(told.report.not_known),
+            self._not_known(told.report.not_known_texts),
             tag("p", words("report-made", version=__version__), class_="small"),
         )
         head = joined(
@@ -259,8 +260,9 @@ class ReportPage:
         table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *lines))
         return tag("section", tag("h2", self.words(title)), tag("div", table, class_="wide"))
 
-    def _not_known(self, lines: Sequence[str]) -> Html:
-        listed = tag("ul", *(tag("li", one) for one in lines), class_="small", lang="en")
+    def _not_known(self, lines: Sequence[TwoLanguagesShape]) -> Html:
+        said = (one.zh if self.words.language == "zh" else one.en for one in lines)
+        listed = tag("ul", *(tag("li", one) for one in said), class_="small")
         return tag("section", tag("h2", self.words("report-not-known")), listed)
 
     def _took(self, spread: SpreadShape) -> str:

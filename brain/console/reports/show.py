@@ -9,6 +9,7 @@ from statistics import median
 
 from agent.contract.inert import inert
 from brain.console import shapes
+from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.report_shapes import (
     CauseFiguresShape,
     JobFiguresShape,
@@ -26,6 +27,20 @@ _COLUMNS = (
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@")  # a spreadsheet reckons with what begins so
 Pause = Callable[[], None]
+_NOT_KNOWN = (
+    TwoLanguagesShape(
+        en="Whose a job is: the scheduler is asked which jobs run on a node, not for whom.",
+        zh="作业属于谁：向调度器询问的是节点上有哪些作业在运行，而不是为谁运行。",
+    ),
+    TwoLanguagesShape(
+        en="Which jobs a fault hit that no run was begun for: the scheduler is asked when a run is.",
+        zh="没有启动修复的故障影响了哪些作业：只在启动修复时询问调度器。",
+    ),
+    TwoLanguagesShape(
+        en="What people drained by themselves: only what gpuward keeps out of service is counted.",
+        zh="人员自行排空的节点：只统计由 gpuward 停用的节点。",
+    ),
+)
 
 
 def report(
@@ -62,11 +77,8 @@ def report(
             JobFiguresShape(job=job, incidents=number)
             for job, number in sorted(jobs.items(), key=lambda one: (-one[1], one[0]))[:_LISTED]
         ],
-        not_known=[
-            "Whose a job is: the scheduler is asked which jobs run on a node, not for whom.",
-            "Which jobs a fault hit that no run was begun for: the scheduler is asked when a run is.",
-            "What people drained by themselves: only what gpuward keeps out of service is counted.",
-        ],
+        not_known=[one.en for one in _NOT_KNOWN],
+        not_known_texts=list(_NOT_KNOWN),
     )
 
 

@@ -7,7 +7,7 @@ import { incidentLine, places, runLine, some, toldAt, toldOf } from '../parts/br
 import { plots } from '../parts/plots.js'
 import { span, time } from '../parts/times.js'
 import { askForget, askHold, askRelease, askReturn, askStart, may, verbButton } from '../parts/verbs.js'
-import { t, word } from '../words.js'
+import { either, t, word } from '../words.js'
 import { nodeState } from './fleet/shapes.js'
 
 const WHERE = ['rack', 'leaf', 'pod', 'chassis']
@@ -40,7 +40,7 @@ export function view(state) {
     ${done(state, data)}
     ${data.past.length ? html`<section class="part"><h2>${t('node-past')} <span class="count">${data.past.length}</span></h2>
       ${some(state, 'allPast', data.past, incidentLine, { draw })}</section>` : nothing}
-    ${data.not_known.length ? html`<section class="card"><h2>${t('node-not-known')}</h2><ul class="plain small">${data.not_known.map((one) => html`<li>${one}</li>`)}</ul></section>` : nothing}
+    ${data.not_known.length ? html`<section class="card"><h2>${t('node-not-known')}</h2><ul class="plain small">${data.not_known_texts.map((one) => html`<li>${either(one)}</li>`)}</ul></section>` : nothing}
     ${actions(state, data)}
   </article>`
 }

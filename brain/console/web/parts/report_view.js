@@ -1,7 +1,7 @@
 // A report as people read it: the same templates on the page and in the file for mail.
 
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
-import { t, word } from '../words.js'
+import { either, t, word } from '../words.js'
 import { scopeMark, severity } from './marks.js'
 import { range, span, stamp, time } from './times.js'
 
@@ -20,7 +20,7 @@ export function report({ report: found, before, shift }) {
     ${causes(found.causes)}
     ${nodes(found.nodes)}
     ${jobs(found.jobs)}
-    ${found.not_known.length ? html`<section class="card"><h2>${t('report-not-known')}</h2><ul class="plain small" lang="en">${found.not_known.map((one) => html`<li>${one}</li>`)}</ul></section>` : nothing}`
+    ${found.not_known.length ? html`<section class="card"><h2>${t('report-not-known')}</h2><ul class="plain small">${found.not_known_texts.map((one) => html`<li>${either(one)}</li>`)}</ul></section>` : nothing}`
 }
 
 function handOver({ needs, notes, holds }) {
