@@ -112,6 +112,11 @@ class PrometheusConfig(_Model):
     node_label: str = Field(default="instance", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")
     # The same of dcgm-exporter's series
     gpu_node_label: str = Field(default="Hostname", pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$")
+    # The label by which dcgm-exporter says who has a card: "namespace" or "exported_namespace" in Kubernetes, "hpc_job" beside
+    # Slurm (docs/operations.md); empty: reports tell the energy of GPUs, and not whose it is
+    tenant_label: str = Field(default="", pattern=r"^([a-zA-Z_][a-zA-Z0-9_]*)?$")
+    # A matcher of the energy's series, where it knows other clusters, too: cluster="a"
+    only: str = Field(default="", pattern=r'^([a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"[^"\\\n]*")?$')
     # Timeout of one question
     timeout_s: float = Field(default=5.0, gt=0, le=60)
 

@@ -791,6 +791,30 @@ class ReportJson(TypedDict):
     not_known_texts: list[TwoLanguagesJson]
 
 
+class TenantEnergyJson(TypedDict):
+    tenant: str
+    kwh: float
+    share: float
+    use: float | None
+    values: list[float | None]
+
+
+class EnergyJson(TypedDict):
+    configured: bool
+    since: str | None
+    until: str | None
+    step_s: float
+    kwh: float
+    use: float | None
+    gpus: int
+    measured: float | None
+    split: int
+    tenants: list[TenantEnergyJson]
+    more: int
+    failed: list[str]
+    not_known_texts: list[TwoLanguagesJson]
+
+
 class CameBackJson(TypedDict):
     healed: int
     back: int

@@ -21,6 +21,8 @@ from brain.adapters import sent_reports
 from brain.adapters.history_queries import HistoryQueries
 from brain.adapters.sent_reports import SentReport
 from brain.config import BrainConfig
+from brain.console.counters.energy import EnergyMeter
+from brain.console.fleet.columns import gpus_of
 from brain.console.reading import Rests
 from brain.console.reports import gather, mail, schedule
 from brain.console.reports.mail import Envelope
@@ -120,6 +122,7 @@ class ReportMail:
         self._tell = alerts.of(UNSENT)
         self._now = now
         self._rests = Rests()
+        self._meter = EnergyMeter(config.console.prometheus)
 
     async def serve(self) -> None:
         """Until cancelled. What goes wrong with a report ends nothing else."""
@@ -203,10 +206,11 @@ class ReportMail:
         if not await self._history.reached(self._replica.seq, _SETTLED_S):
             raise Unreachable("the history is behind: this brain's disk does not take it")
         standing = await gather.standing_now(self._replica.state) if one.want.what == "shift" else None
+        energy = await self._meter.measured(due.since, due.at, gpus_of(self._replica.state))
         envelope = Envelope(sender=one.mailer.sender, to=one.to, now=now)
 
         def work() -> EmailMessage:
-            told = gather.told(self._reader, due.since, due.at, self._rests.pause, standing)
+            told = gather.told(self._reader, due.since, due.at, self._rests.pause, standing, energy)
             return mail.composed(one.want, due, one.page, told, envelope)
 
         try:

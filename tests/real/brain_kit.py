@@ -257,6 +257,11 @@ class Lab:
         async with self._session.get(path) as answer:
             return await answer.json()
 
+    def fetch(self, path: str) -> contextlib.AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """Anything of the API."""
+        assert self._session is not None
+        return self._session.get(path)
+
     async def say(self, verb: str, **args: Any) -> tuple[int, Any]:
         """A word of ann's; status and answer."""
         assert self._session is not None

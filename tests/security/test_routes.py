@@ -35,6 +35,7 @@ ROUTES: dict[tuple[str, str], tuple[Role, Any]] = {
     ("GET", "/api/v1/fleet"): (READ, None),
     ("GET", "/api/v1/needs"): (READ, None),
     ("GET", "/api/v1/reports"): (READ, None),
+    ("GET", "/api/v1/reports/energy"): (READ, None),
     ("GET", "/api/v1/remedies"): (READ, None),
     ("GET", "/api/v1/readiness"): (READ, None),
     ("GET", "/api/v1/rules"): (READ, None),

@@ -22,6 +22,7 @@ from brain.console.api.counter_shapes import CountersQuery, CountersShape
 from brain.console.api.diagnosis_shapes import LARGEST_BODY, DiagnosisShape, WantedDiagnosis
 from brain.console.api.drill_shapes import DrillListShape, InjectedShape, WantedDrill
 from brain.console.api.endpoint import Endpoint, reads, sends
+from brain.console.api.energy_shapes import EnergyQuery, EnergyShape
 from brain.console.api.evidence_shapes import EvidenceFileQuery, EvidenceFilesShape
 from brain.console.api.fleet_shapes import FleetQuery, FleetShape
 from brain.console.api.incident_shapes import (
@@ -176,6 +177,14 @@ REPORTS = reads(
     query=ReportQuery,
     media="text/csv, text/html",
 )
+ENERGY = reads(
+    "energy",
+    "/reports/energy",
+    "What the GPUs have used in a time, by tenant, and how much of it is known.",
+    EnergyShape,
+    query=EnergyQuery,
+    media="text/csv",
+)
 REMEDIES = reads(
     "remedies",
     "/remedies",
@@ -324,6 +333,7 @@ TABLE: tuple[Endpoint[Any, Any], ...] = (
     RUNBOOKS,
     RUNBOOK,
     REPORTS,
+    ENERGY,
     REMEDIES,
     READINESS,
     WATCH,

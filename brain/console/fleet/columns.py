@@ -8,11 +8,11 @@ import orjson
 
 from brain.console import shapes
 from brain.console.api.fleet_shapes import FleetCardsShape, FleetIncidentsShape, FleetShape, NodeWord
-from brain.console.fleet.facts import Facts, OpenIncident
+from brain.console.fleet.facts import INVENTORY, Facts, OpenIncident
 from brain.core.operators.scopes import ALL
 from brain.core.pack.spec import Place
 from brain.core.pack.topology import CELL, node_of, type_of
-from brain.core.state import IncidentState
+from brain.core.state import IncidentState, State
 
 WORDS = list(NodeWord)  # the most urgent first
 _RANK = {word: rank for rank, word in enumerate(WORDS)}
@@ -166,6 +166,12 @@ def _paused(names: Sequence[str], pause: Pause) -> Iterable[tuple[int, str]]:
         if number % _PIECE == 0:
             pause()
         yield number, name
+
+
+def gpus_of(state: State) -> int:
+    """How many GPUs the cell's nodes have told of."""
+    told = (_told(text)[0] for key, text in state.peers.items() if key.startswith(INVENTORY))
+    return sum(max(0, count) for count in told)
 
 
 @lru_cache(maxsize=1024)

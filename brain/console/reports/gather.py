@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from brain.console import shapes
 from brain.console.access.people import Person
+from brain.console.api.energy_shapes import EnergyShape
 from brain.console.api.incident_shapes import NoteShape
 from brain.console.api.needs_shapes import HealedShape, NeedShape
 from brain.console.api.report_shapes import MOST, ReportShape
@@ -55,6 +56,8 @@ class ToldReport:
     hand_over: HandOver | None
     # a line for each incident (RFC 4180)
     table: bytes
+    # what the GPUs have used; None: nobody was asked
+    energy: EnergyShape | None = None
 
 
 async def standing_now(state: State) -> StandingNow:
@@ -75,7 +78,12 @@ def reckoned(history: History, since: float, until: float, pause: Pause) -> tupl
 
 
 def told(
-    history: History, since: float, until: float, pause: Pause, standing: StandingNow | None
+    history: History,
+    since: float,
+    until: float,
+    pause: Pause,
+    standing: StandingNow | None,
+    energy: EnergyShape | None = None,
 ) -> ToldReport:
     """Returns the report of a time. `standing`: it is the hand-over of a shift; None: it stands beside the time before."""
     found, whole = reckoned(history, since, until, pause)
@@ -91,6 +99,7 @@ def told(
         before=before,
         hand_over=_hand_over(history, since, until, standing) if standing else None,
         table=show.table(found, pause),
+        energy=energy,
     )
 
 

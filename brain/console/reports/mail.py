@@ -8,6 +8,7 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 
 from agent.contract.inert import inert
+from brain.console.counters.energy import table as energy_table
 from brain.console.reports.gather import ToldReport
 from brain.console.reports.page import ReportPage
 from brain.console.reports.schedule import DueReport
@@ -44,12 +45,17 @@ def composed(
     domain = Address(addr_spec=envelope.sender).domain
     message["Message-ID"] = f"<report.{page.cell}.{want.name}.{int(due.at)}.gpuward@{domain}>"
     message["Auto-Submitted"] = "auto-generated"
-    lines = [f"{title}: {page.period(told)}", *above, "", *page.summary(told), "", words("report-attached")]
+    energy = page.energy(told)
+    lines = [f"{title}: {page.period(told)}", *above, "", *page.summary(told), ""]
+    lines += [*energy, "", words("report-attached")] if energy else [words("report-attached")]
     message.set_content("\n".join(map(inert, lines)) + "\n")
     whole = page.file(told, above)
     message.add_alternative(whole.decode(), subtype="html")
     name = f"gpuward-{page.cell}-{want.what}-{datetime.fromtimestamp(due.at, page.zone):%Y-%m-%d-%H%M}"
-    for body, kind in ((whole, "html"), (told.table, "csv")):
-        file, charset = f"{name}.{kind}", {"charset": "utf-8"}
+    parts = [(whole, "html", f"{name}.html"), (told.table, "csv", f"{name}.csv")]
+    if told.energy is not None and told.energy.tenants:
+        parts.append((energy_table(told.energy), "csv", f"{name}-energy.csv"))
+    for body, kind, file in parts:
+        charset = {"charset": "utf-8"}
         message.add_attachment(body, maintype="text", subtype=kind, filename=file, params=charset)
     return message

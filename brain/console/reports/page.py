@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from agent import __version__
 from brain.console.api.base import TwoLanguagesShape
+from brain.console.api.energy_shapes import EnergyShape, TenantEnergyShape
 from brain.console.api.needs_shapes import HealedShape, NeedShape
 from brain.console.api.report_shapes import ReportFiguresShape, ReportShape, SpreadShape
 from brain.console.reports.elements import Html, joined, tag
@@ -78,7 +79,10 @@ class ReportPage:
             self._causes(told.report),
             self._nodes(told.report),
             self._jobs(told.report),
-            self._not_known(told.report.not_known_texts),
+            self._energy(told.energy) if told.energy and told.energy.configured else None,
+            self._not_known(
+                [*told.report.not_known_texts, *(told.energy.not_known_texts if told.energy else ())]
+            ),
             tag("p", words("report-made", version=__version__), class_="small"),
         )
         head = joined(
@@ -99,6 +103,39 @@ class ReportPage:
             lines += ["", f"{self.words('report-needs')}: {told.hand_over.needs_count}"]
             lines += [f"- [{one.severity}] {one.text}" for one in told.hand_over.needs]
         return lines
+
+    def energy(self, told: ToldReport) -> list[str]:
+        """What the GPUs have used, as lines of text: all of it, and by tenant."""
+        found = told.energy
+        if found is None or not found.configured:
+            return []
+        lines = [f"{self.words('report-energy')}: {_kwh(found.kwh)}{self._measured(found)}"]
+        lines += [f"- {self._tenant(one)}: {_kwh(one.kwh)}, {_share(one.share)}" for one in found.tenants]
+        return [*lines, *(f"- {self.words('plots-failed')} {one}" for one in found.failed)]
+
+    def _measured(self, found: EnergyShape) -> str:
+        if found.measured is None:
+            return ""
+        return f" ({self.words('report-energy-measured', share=_share(found.measured), gpus=found.gpus)})"
+
+    def _tenant(self, one: TenantEnergyShape) -> str:
+        return one.tenant or self.words("report-energy-nobody")
+
+    def _energy(self, found: EnergyShape) -> Html:
+        words = self.words
+        head = tag("p", tag("strong", _kwh(found.kwh)), self._measured(found))
+        failed = [tag("p", f"{words('plots-failed')} {one}", class_="small") for one in found.failed]
+        if not found.tenants:
+            none = tag("p", words("report-energy-none"))
+            return tag("section", tag("h2", words("report-energy")), none if not failed else None, *failed)
+        most = max(one.kwh for one in found.tenants)
+        rows = [
+            (self._tenant(one), _kwh(one.kwh), _bar_of(one.kwh, most), _share(one.share), _share(one.use))
+            for one in found.tenants
+        ]
+        more = tag("p", words("plots-more", n=found.more), class_="small") if found.more else None
+        table = self._rows(("tenant", "energy", "", "share", "use"), rows)
+        return tag("section", tag("h2", words("report-energy")), head, table, more, *failed)
 
     def _limits(self, report: ReportShape) -> Iterable[Html]:
         if report.reaches and report.since and report.reaches > report.since:
@@ -250,6 +287,9 @@ class ReportPage:
         return self._table("report-jobs", ("job", "incidents", ""), rows) if rows else None
 
     def _table(self, title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
+        return tag("section", tag("h2", self.words(title)), self._rows(head, rows))
+
+    def _rows(self, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
         heads = [
             tag("th", self.words(f"report-figure-{one}"), scope="col") if one else tag("td") for one in head
         ]
@@ -258,7 +298,7 @@ class ReportPage:
             for first, *rest in rows
         ]
         table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *lines))
-        return tag("section", tag("h2", self.words(title)), tag("div", table, class_="wide"))
+        return tag("div", table, class_="wide")
 
     def _not_known(self, lines: Sequence[TwoLanguagesShape]) -> Html:
         said = (one.zh if self.words.language == "zh" else one.en for one in lines)
@@ -285,6 +325,20 @@ def _bar(value: int, most: int) -> Html:
         height="10",
         preserveAspectRatio="none",
         aria_hidden="true",
+    )
+
+
+def _bar_of(value: float, most: float) -> Html:
+    return _bar(round(1000 * value), round(1000 * most))
+
+
+def _kwh(value: float) -> str:
+    return (
+        f"{value:.2f} kWh"
+        if value < 10
+        else f"{value:.1f} kWh"
+        if value < 1000
+        else f"{value / 1000:.2f} MWh"
     )
 
 

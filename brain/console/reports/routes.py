@@ -1,5 +1,7 @@
 """Reports, reckoned in the thread of the reads."""
 
+import asyncio
+import time
 from zoneinfo import ZoneInfo
 
 from aiohttp import hdrs, web
@@ -9,9 +11,13 @@ from brain.console.access.route import Route
 from brain.console.answers import encoded
 from brain.console.api import table
 from brain.console.api.base import Nothing
+from brain.console.api.energy_shapes import EnergyQuery, EnergyShape
 from brain.console.api.report_shapes import ReportQuery
 from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, History
+from brain.console.counters.energy import EnergyMeter
+from brain.console.counters.energy import table as as_csv
+from brain.console.fleet.columns import gpus_of
 from brain.console.packing import JSON
 from brain.console.reading import Reading, Rests
 from brain.console.reports import gather, show
@@ -21,18 +27,45 @@ from brain.console.words import Words
 CSV = "text/csv"
 HTML = "text/html; charset=utf-8"
 _WEEK_S = 7 * 86_400.0
+_KEPT_S = 15.0  # that an answer of Prometheus is good for
+_MOST_KEPT = 16
 
 
 def routes(brain: BrainView, reading: Reading, door: Door) -> list[Route]:
-    """Returns the route."""
+    """Returns the routes. ConfigError: a file that `[console.prometheus]` names cannot be used."""
     rests = Rests()
+    meter = EnergyMeter(brain.config.console.prometheus)
+    kept: dict[tuple[float, float], tuple[float, asyncio.Task[EnergyShape]]] = {}
 
-    async def reports(asked: Checked[ReportQuery, Nothing]) -> web.StreamResponse:
-        query, now = asked.query, brain.live.state.now
+    def span_of(query: ReportQuery | EnergyQuery) -> tuple[float, float]:
+        now = brain.live.state.now
         until = now if query.until is None else min(query.until, now)
         since = max(0.0, until - _WEEK_S) if query.since is None else query.since
         if since > until:
             raise web.HTTPBadRequest(text="`from` is behind `to`, or behind now")
+        return since, until
+
+    async def measured(since: float, until: float) -> EnergyShape:
+        """One question for all who ask it within some seconds."""
+        now_s, key = time.monotonic(), (since // _KEPT_S, until // _KEPT_S)
+        for old in [one for one, (since_s, _) in kept.items() if now_s - since_s > _KEPT_S]:
+            del kept[old]
+        while len(kept) >= _MOST_KEPT:
+            kept.pop(next(iter(kept)))
+        if key not in kept:
+            asked = meter.measured(since, until, gpus_of(brain.live.state))
+            kept[key] = now_s, asyncio.ensure_future(asked)
+        return await asyncio.shield(kept[key][1])
+
+    async def energy(asked: Checked[EnergyQuery, Nothing]) -> EnergyShape | web.StreamResponse:
+        found = await measured(*span_of(asked.query))
+        if asked.query.format == "json":
+            return found
+        return web.Response(body=as_csv(found), content_type=CSV, charset="utf-8")
+
+    async def reports(asked: Checked[ReportQuery, Nothing]) -> web.StreamResponse:
+        query = asked.query
+        since, until = span_of(query)
         if query.format == "html":
             page = ReportPage(
                 words=Words(query.language),
@@ -41,24 +74,25 @@ def routes(brain: BrainView, reading: Reading, door: Door) -> list[Route]:
                 console_url=door.origin(asked.http),
             )
             standing = await gather.standing_now(brain.live.state) if query.hand_over else None
+            used = await measured(since, until)
 
             def file(history: History) -> bytes:
-                return page.file(gather.told(history, since, until, rests.pause, standing))
+                return page.file(gather.told(history, since, until, rests.pause, standing, used))
 
             return await reading.answer(asked.http, file, HTML, {hdrs.CONTENT_DISPOSITION: "attachment"})
-        as_csv = query.format == "csv"
+        csv = query.format == "csv"
 
         def work(history: History) -> bytes:
             found, whole = gather.reckoned(history, since, until, rests.pause)
-            if as_csv:
+            if csv:
                 return show.table(found, rests.pause)
             return encoded(
                 show.report(found, since=since, until=until, reaches=history.oldest(), whole=whole)
             )
 
-        return await reading.answer(asked.http, work, CSV if as_csv else JSON)
+        return await reading.answer(asked.http, work, CSV if csv else JSON)
 
-    return [serve(table.REPORTS, reports)]
+    return [serve(table.REPORTS, reports), serve(table.ENERGY, energy)]
 
 
 def _zone(name: str) -> ZoneInfo:

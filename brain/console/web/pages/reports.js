@@ -57,7 +57,7 @@ export function view(state) {
     <p class="actions">
       <a class="button main" data-file download=${`gpuward-${state.status?.cell ?? ''}-${new Date(data.to * 1000).toISOString().slice(0, 10)}.html`} href=${file(data)}>${t('report-file')}</a>
       <a class="button" download href="/api/v1/reports${query({ from: data.from, to: data.to, format: 'csv' })}">${t('report-csv')}</a></p>
-    ${report(data) ?? nothing}`
+    ${report(state)}`
 }
 
 /** The brain makes the file, as it does for mails; in the reader's language, by their clocks. */

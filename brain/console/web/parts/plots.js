@@ -42,20 +42,21 @@ function shown(data, hours, incidents) {
     <div class="plots-grid">${data.panels.map((panel) => plot(panel, { hours, marks }))}</div>`
 }
 
-function plot(panel, { hours, marks }) {
+/** One plot. `marks`: where something began, 0 to 1; `ends`: what stands at its ends; `told`: the sentence for who does not see it. */
+export function plot(panel, { hours = 0, marks = [], ends = [t('plots-ago', { hours }), t('plots-now')], told: sentence = 'plots-told' }) {
   const name = word('plot', panel.name)
   const known = panel.lines.flatMap((line) => line.values.filter((value) => value !== null))
   const [least, most] = [Math.min(...known), Math.max(...known)]
   // From zero where that leaves something to see: a temperature between 60 and 62 is a flat line, and so it should be
   const [low, high] = [Math.min(0, least), most > 0 ? most * 1.05 : 1]
-  const told = t('plots-told', { name, hours, least: figure(least), most: figure(most), unit: panel.unit })
+  const told = t(sentence, { name, hours, since: ends[0], until: ends[1], least: figure(least), most: figure(most), unit: panel.unit })
   return html`<figure class="plot"><figcaption><strong>${name}</strong> <span class="small">${panel.unit}</span></figcaption>
     <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label=${told}>
       <line class="plot-axis" x1="0" y1=${y(0, low, high)} x2=${WIDTH} y2=${y(0, low, high)}></line>
       ${marks.map((at) => svg`<line class="plot-mark" x1=${at * WIDTH} y1="0" x2=${at * WIDTH} y2=${HEIGHT}></line>`)}
       ${panel.lines.map((line, n) => runs(line.values).map((run) => svg`<polyline class="plot-line c${n % COLOURS}" points=${points(run, line.values.length, low, high)}></polyline>`))}
     </svg>
-    <p class="plot-ends small"><span>${t('plots-ago', { hours })}</span><span>${figure(least)} – ${figure(most)}</span><span>${t('plots-now')}</span></p>
+    <p class="plot-ends small"><span>${ends[0]}</span><span>${figure(least)} – ${figure(most)}</span><span>${ends[1]}</span></p>
     <details><summary>${t('plots-figures')}</summary><div class="wide" role="region" tabindex="0" aria-label=${name}><table>
       <thead><tr><th scope="col">${t('plots-line')}</th><th scope="col">${t('plots-least')}</th><th scope="col">${t('plots-most')}</th><th scope="col">${t('plots-last')}</th></tr></thead>
       <tbody>${panel.lines.map((line, n) => row(line, n))}</tbody></table></div>

@@ -2,6 +2,7 @@
 
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { either, t, word } from '../words.js'
+import { energy, used } from './energy.js'
 import { scopeMark, severity } from './marks.js'
 import { range, span, stamp, time } from './times.js'
 
@@ -14,13 +15,17 @@ export function period({ report, from, to }) {
 }
 
 /** The report. */
-export function report({ report: found, before, shift }) {
+export function report(state) {
+  const { report: found, before, shift } = state.data
+  const spent = used(state, state.data)
+  const unknown = [...found.not_known_texts, ...(spent.data?.not_known_texts ?? [])]
   return html`${shift ? handOver(shift) : nothing}
     ${figures(found.total, before?.total)}
     ${causes(found.causes)}
     ${nodes(found.nodes)}
     ${jobs(found.jobs)}
-    ${found.not_known.length ? html`<section class="card"><h2>${t('report-not-known')}</h2><ul class="plain small">${found.not_known_texts.map((one) => html`<li>${either(one)}</li>`)}</ul></section>` : nothing}`
+    ${energy(spent)}
+    ${unknown.length ? html`<section class="card"><h2>${t('report-not-known')}</h2><ul class="plain small">${unknown.map((one) => html`<li>${either(one)}</li>`)}</ul></section>` : nothing}`
 }
 
 function handOver({ needs, notes, holds }) {

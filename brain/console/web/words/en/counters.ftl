@@ -39,3 +39,5 @@ plot-ib-errors = InfiniBand receive errors
 plot-ib-downs = InfiniBand link downs
 plot-net-received = Ethernet received
 plot-net-errors = Ethernet receive errors
+plots-told-then = { $name }, { $since } to { $until }: from { $least } to { $most } { $unit }
+plot-tenant-power = Power of GPUs by tenant

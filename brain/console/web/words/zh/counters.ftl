@@ -39,3 +39,5 @@ plot-ib-errors = InfiniBand 接收错误
 plot-ib-downs = InfiniBand 链路断开
 plot-net-received = 以太网接收
 plot-net-errors = 以太网接收错误
+plots-told-then = { $name }，{ $since } 至 { $until }：{ $least } 至 { $most } { $unit }
+plot-tenant-power = 各租户的 GPU 功率
