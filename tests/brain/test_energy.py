@@ -164,7 +164,7 @@ def test_the_file_and_the_mail_have_it(whole: ToldReport, language: str) -> None
     assert XSS in found.text
     assert "12.0 kWh" in found.text
     nobody, known = (
-        ("未注明", "已知 4 张 GPU 50 % 的时间")
+        ("未注明", "已知 4 块 GPU 50 % 的时间")
         if language == "zh"
         else (
             "Nobody is named",

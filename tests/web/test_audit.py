@@ -9,17 +9,10 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, WITHIN_MS, chromium, look, token
+from tests.web.kit import DESK, PHONE, WITHIN_MS, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 XSS = '<img src=x onerror="document.body.dataset.hit=1">'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all."""
-    with chromium() as one:
-        yield one
 
 
 @pytest.fixture(scope="module")

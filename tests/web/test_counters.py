@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from brain.console.web_routes import LANGUAGES
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, chromium, look, token
+from tests.web.kit import DESK, PHONE, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 XSS = "<img src=x onerror=document.body.dataset.hit=1>"
@@ -47,13 +47,6 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """With an incident on the first node."""
     with running(tmp_path_factory.mktemp("counters") / "data") as one:
         one.gpuward("drill", "link-down", "--node", "sim-01", "--wait")
-        yield one
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all; each test has its own cookies."""
-    with chromium() as one:
         yield one
 
 
@@ -151,6 +144,33 @@ def test_a_card_has_its_own(up: Up, browser: Browser) -> None:
             assert [url.partition("?")[2] for url in asked] == (
                 ["hours=24&component=gpu%2F0000%3A3b%3A00"] if plotted else []
             )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_cards_page_with_its_counters_can_be_read(
+    up: Up, browser: Browser, language: str, theme: Literal["light", "dark"]
+) -> None:
+    """What it is, where it was, and its plots with their figures; on a phone and at a desk nothing stands out to the right."""
+    for size in (PHONE, DESK):
+        with look(browser, f"http://127.0.0.1:{up.port}", size, language=language, theme=theme) as one:
+            one.page.route("**/api/v1/cards/*", partial(fulfilled, CARD))
+            answered(
+                one.page,
+                up,
+                TOLD | {"panels": [{**TOLD["panels"][0], "lines": TOLD["panels"][0]["lines"][:1]}]},
+            )
+            one.log_in(token(up))
+            page = one.open("/cards/1653")
+            plot = page.locator(".plots figure")
+            expect(plot).to_have_count(1)
+            expect(plot.locator("polyline")).to_have_count(2)
+            plot.locator("summary").click()
+            assert "gpu/0000:1b:00" in plot.inner_text()
+            assert "H100" in page.inner_text("#main")
+            assert "sim-01" in page.inner_text("#main")
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+            assert not one.violations()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

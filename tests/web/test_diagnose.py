@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, FilePayload, Page
 
 from brain.console.web_routes import LANGUAGES
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, Look, chromium, look, token
+from tests.web.kit import DESK, PHONE, Look, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 XSS = "<img src=x onerror=document.title='taken'>"
@@ -27,13 +27,6 @@ QUIET = "[ {at}.000000] usb 1-1: new high-speed USB device number 2 using xhci_h
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """One for all: what is diagnosed leaves nothing behind."""
     with running(tmp_path_factory.mktemp("diagnose") / "data", nodes=1) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all; each test has its own cookies."""
-    with chromium() as one:
         yield one
 
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser
 
 from tests.bundles import store
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, WITHIN_MS, chromium, look, token
+from tests.web.kit import DESK, PHONE, WITHIN_MS, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 NODE, COMMAND = "gpu-01", "inc-1.r1.s1.a1"
@@ -45,13 +45,6 @@ def bundle() -> bytes:
 
 
 BUNDLE = bundle()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all."""
-    with chromium() as one:
-        yield one
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Route
 
+from brain.console.web_routes import LANGUAGES
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, chromium, look, token
+from tests.web.kit import DESK, PHONE, look, token
 
+XSS = "<img src=x onerror=document.body.dataset.hit=1>"
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 
 
@@ -33,13 +35,6 @@ def incident(up: Up) -> str:
         )
 
     return str(up.until(waiting, "a step waits for an approval"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all; each test has its own cookies."""
-    with chromium() as one:
-        yield one
 
 
 def changed(state: str, acked: str, runs: list[str], role: str, route: Route) -> None:
@@ -100,4 +95,31 @@ def test_axe_finds_nothing_wrong_with_it(up: Up, browser: Browser, incident: str
         with look(browser, f"http://127.0.0.1:{up.port}", size, theme="dark") as one:
             one.log_in(token(up))
             one.open(f"/incidents/{incident}")
+            assert not one.violations()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_ticket_of_an_incident_stands_on_its_page(
+    up: Up, browser: Browser, incident: str, language: str
+) -> None:
+    """Its key and its channel, in a row of its own under who was told; whatever the system calls it, it is text."""
+    tickets = {"jira": "GPU-4711", "other": XSS}
+
+    def with_tickets(route: Route) -> None:
+        body: dict[str, Any] = route.fetch().json()
+        body["incident"]["pages"]["tickets"] = tickets
+        route.fulfill(content_type="application/json", body=json.dumps(body))
+
+    for size in (PHONE, DESK):
+        with look(browser, f"http://127.0.0.1:{up.port}", size, language=language) as one:
+            one.log_in(token(up))
+            page = one.open(f"/incidents/{incident}")
+            assert page.locator(".ticket").count() == 0, "it has none"
+            page.route("**/api/v1/explain/*", with_tickets)
+            one.open(f"/incidents/{incident}")
+            rows = page.locator(".ticket")
+            said = "工单" if language == "zh" else "Ticket"
+            assert rows.all_inner_texts() == [f"{said} {key} ({channel})" for channel, key in tickets.items()]
+            assert page.locator("main img").count() == 0
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
             assert not one.violations()

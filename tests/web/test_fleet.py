@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, Look, chromium, look, token
+from tests.web.kit import DESK, PHONE, Look, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 
@@ -39,12 +39,6 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """With twelve simulated nodes; whatever would heal waits for a person."""
     with running(tmp_path_factory.mktemp("up") / "data", nodes=12) as one:
         one.gpuward("mode", "*", "approve", "--nodes", "sim-*")
-        yield one
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as one:
         yield one
 
 

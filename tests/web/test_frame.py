@@ -15,16 +15,9 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, WITHIN_MS, Look, chromium, look, token
+from tests.web.kit import DESK, PHONE, WITHIN_MS, Look, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all."""
-    with chromium() as one:
-        yield one
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from tests.benchmarks.full_brain import faults, full, gpus, publish
 from tests.e2e.stack import Stack
-from tests.web.kit import DESK, PHONE, Look, chromium, look
+from tests.web.kit import DESK, PHONE, Look, look
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 
@@ -27,12 +27,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         moved = replace(card, id="n9:s:100", node="n9", component="gpu/0000:1b:00")
         asyncio.run(publish(one.nats.url, [moved]))
         one.wait_for(lambda: one.get(f"/api/v1/cards/{CARD}").get("node") == "n9", "the card has moved")
-        yield one
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as one:
         yield one
 
 

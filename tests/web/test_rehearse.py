@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page
 
 from brain.console.web_routes import LANGUAGES
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, Look, chromium, look, token
+from tests.web.kit import DESK, PHONE, Look, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 OVER_MS = 120_000  # until a drill has come to its end
@@ -19,13 +19,6 @@ XSS = "<img src=x onerror=document.title='taken'>"
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """One for all: each test breaks another node."""
     with running(tmp_path_factory.mktemp("rehearse") / "data", nodes=6) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all; each test has its own cookies."""
-    with chromium() as one:
         yield one
 
 

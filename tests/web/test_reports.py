@@ -6,24 +6,17 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, WITHIN_MS, chromium, look, token
+from tests.web.kit import DESK, PHONE, WITHIN_MS, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 XSS = '<img src=x onerror="document.body.dataset.hit=1"></style><script>document.body.dataset.hit=1</script>'
 CAUSE = "gpu-needs-reset"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all."""
-    with chromium() as one:
-        yield one
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +121,74 @@ def test_a_week_is_compared_and_downloaded(up: Up, browser: Browser) -> None:
         page.click(".report-range button")
         page.wait_for_url("**from=**")
         expect(page.locator("#main .good")).to_contain_text("No incident opened")
+
+
+ENERGY: dict[str, Any] = {
+    "configured": True, "since": "2026-01-01T00:00:00.000Z", "until": "2026-01-01T08:00:00.000Z", "step_s": 600.0, "kwh": 1234.5,
+    "use": 0.61, "gpus": 128, "measured": 0.973, "split": 2, "more": 3, "failed": [f"Prometheus answered 500: {XSS}"],
+    "tenants": [
+        {"tenant": "alice", "kwh": 800.0, "share": 0.648, "use": 0.9, "values": [20.0, None] * 24},
+        {"tenant": XSS, "kwh": 400.0, "share": 0.324, "use": 0.4, "values": [8.0] * 48},
+        {"tenant": "", "kwh": 34.5, "share": 0.028, "use": None, "values": [None] * 24 + [1.5] * 24},
+    ],
+    "not_known_texts": [{"en": f"Whose 2 GPUs are {XSS}", "zh": f"2 块 GPU 属于谁 {XSS}"}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_energy_by_tenant(up: Up, browser: Browser, language: str, theme: Literal["light", "dark"]) -> None:
+    """A plot of the power, a line for each tenant and for nobody, how much is known, what was not answered, and a table to take
+    along; a tenant's name is a name.
+    """
+    size = PHONE if theme == "dark" else DESK
+    with look(browser, url(up), size, language=language, theme=theme) as one:
+        one.page.route("**/api/v1/reports/energy*", lambda route: route.fulfill(json=ENERGY))
+        one.log_in(token(up))
+        page = one.open("/reports")
+        card = page.locator(".energy")
+        expect(card.locator("figure svg[role=img]")).to_have_count(1)
+        expect(card.locator(".wide tbody tr").last).to_be_attached()
+        text = card.inner_text()
+        zh = language == "zh-CN"
+        for part in (
+            "1.23 MWh",
+            "800.0 kWh",
+            "65 %",
+            "90 %",
+            XSS,
+            "未注明" if zh else "Nobody is named",
+            "97 %",
+            "128",
+            "–",
+        ):
+            assert part in text, part
+        assert ("未答复" if zh else "Not answered:") in text
+        unknown = f"2 块 GPU 属于谁 {XSS}" if zh else f"Whose 2 GPUs are {XSS}"
+        assert unknown in page.inner_text("#main")
+        link = card.locator("a[download]").get_attribute("href") or ""
+        assert (link.startswith("/api/v1/reports/energy?"), link.endswith("format=csv")) == (True, True)
+        assert page.locator("main img").count() == 0
+        assert page.evaluate("document.body.dataset.hit") is None
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+        assert not one.violations()
+
+
+def test_where_no_prometheus_is_the_report_says_so(up: Up, browser: Browser) -> None:
+    """No section, and a sentence of what nobody knows; one that is not answered takes nothing else from the page."""
+    with look(browser, url(up)) as one:
+        page = one.open("/reports")
+        expect(page.locator("#main")).to_contain_text("no Prometheus is configured")
+        assert page.locator(".energy").count() == 0
+    with look(browser, url(up)) as one:
+        one.expected = ("503",)
+        one.page.route(
+            "**/api/v1/reports/energy*",
+            lambda route: route.fulfill(status=503, json={"detail": "others read"}),
+        )
+        page = one.open("/reports")
+        expect(page.locator(".energy")).to_contain_text("Not answered: others read")
+        assert page.locator(".tile").count() > 0
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

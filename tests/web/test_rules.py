@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page
 
 from brain.console.web_routes import LANGUAGES
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, chromium, look, token
+from tests.web.kit import DESK, PHONE, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 DISRUPTS = {"nothing": "nothing", "job": "a job", "node": "the node", "fabric": "the fabric"}
@@ -21,13 +21,6 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """One for all, in which a link was down once, and was healed."""
     with running(tmp_path_factory.mktemp("rules") / "data") as one:
         one.gpuward("drill", "link-down", "--node", "sim-01", "--wait")
-        yield one
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all; each test has its own cookies."""
-    with chromium() as one:
         yield one
 
 

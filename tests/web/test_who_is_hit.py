@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, Route
 
 from brain.console.web_routes import LANGUAGES
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, chromium, look, token
+from tests.web.kit import DESK, PHONE, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 XSS = "<img src=x onerror=document.body.dataset.hit=1>"
@@ -46,13 +46,6 @@ def incident(up: Up) -> str:
         return next((id_ for id_ in found if up.get(f"/api/v1/incidents/{id_}")["hit"]["jobs"]), "")
 
     return str(up.until(known, "it is known who is hit"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One for all; each test has its own cookies."""
-    with chromium() as one:
-        yield one
 
 
 def answered(page: Page, hit: dict[str, Any]) -> None:

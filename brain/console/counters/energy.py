@@ -218,12 +218,12 @@ def _not_known(
     if gpus and seen > gpus + 0.5:
         yield TwoLanguagesShape(
             en=f"Which of the {seen:.0f} GPUs that Prometheus knows are this cell's {gpus}: `only` in brain.toml can say it.",
-            zh=f"Prometheus 所知的 {seen:.0f} 张 GPU 中哪些属于本 cell 的 {gpus} 张：可用 brain.toml 的 `only` 说明。",
+            zh=f"Prometheus 所知的 {seen:.0f} 块 GPU 中哪些属于本 cell 的 {gpus} 块：可用 brain.toml 的 `only` 说明。",
         )
     if split:
         yield TwoLanguagesShape(
             en=f"Whose the energy of {split} GPUs is that are split (MIG, vGPU): it is measured of a whole card only.",
-            zh=f"{split} 张被切分的 GPU（MIG、vGPU）的电能由谁使用：只能按整卡测量。",
+            zh=f"{split} 块被切分的 GPU（MIG、vGPU）的电能由谁使用：只能按整卡测量。",
         )
     yield TwoLanguagesShape(
         en="What the rest of a node uses (processors, memory, fans, network): cards measure themselves alone.",

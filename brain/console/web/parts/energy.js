@@ -29,7 +29,7 @@ function ask(state, key, from, to) {
 export function energy({ data, failed }) {
   if (data && !data.configured) return nothing
   const wrong = failed || data?.failed.join('; ')
-  return html`<section class="card energy" aria-labelledby="report-energy" aria-busy=${data || failed ? 'false' : 'true'}><h2 id="report-energy">${t('report-energy')}</h2>
+  return html`<section class="card energy" aria-busy=${data || failed ? nothing : 'true'}><h2 id="report-energy">${t('report-energy')}</h2>
     ${data ? shown(data) : failed ? nothing : html`<p class="nothing">${t('plots-wait')}</p>`}
     ${wrong ? html`<p class="small bad-text">${t('plots-failed')} ${wrong}</p>` : nothing}</section>`
 }
