@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
 from typing import Any
 
-from brain.cli.terminal import hanging
+from agent.shared.words import later, t
+from brain.cli.terminal import hanging, padded
 from simulations.month.draw import Month
 from simulations.month.tally import ActVerdict, FaultStory, Tally
 
@@ -161,7 +162,10 @@ def goals(policies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     by_name = {policy["policy"]: policy for policy in policies}
     found = [
         _goal(
-            "share without people, where no hands are needed", own["share_without_people"], 0.99, least=True
+            later("share without people, where no hands are needed"),
+            own["share_without_people"],
+            0.99,
+            least=True,
         )
     ]
     for name, most in (("alerting only", 0.2), ("drain and reboot", 0.5)):
@@ -172,9 +176,9 @@ def goals(policies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             beyond = _ratio(mine - ideal, theirs - ideal)
             found.append(goal | {"the_ideal": _ratio(ideal, theirs), "beyond_the_ideal": beyond})
     found += [
-        _goal("needless disruptive actions, share", own["actions"]["needless_share"], 0.001),
-        _goal("disruptive actions under a hold", own["actions"]["under_hold"], 0),
-        _goal("nodes returned broken", own["returned_broken"], 0),
+        _goal(later("needless disruptive actions, share"), own["actions"]["needless_share"], 0.001),
+        _goal(later("disruptive actions under a hold"), own["actions"]["under_hold"], 0),
+        _goal(later("nodes returned broken"), own["returned_broken"], 0),
     ]
     return found
 
@@ -196,21 +200,38 @@ def _goal(name: str, value: float | None, wanted: float, *, least: bool = False)
 # --- for people ---
 
 _LABEL, _COLUMN = 28, 12
+_OF_CAUSES = (10, 10, 8, 10, 11)  # columns
 
 
 def page(found: dict[str, Any], width: int) -> Iterator[str]:
     """The report for a terminal."""
     faults = found["faults"]
-    yield f"{found['title']}: {found['nodes']} nodes, {found['days']:g} days, seed {found['seed']}"
-    yield from hanging("Source: ", found["source"], width)
+    yield t(
+        "{title}: {nodes} nodes, {days} days, seed {seed}",
+        title=found["title"],
+        nodes=found["nodes"],
+        days=f"{found['days']:g}",
+        seed=found["seed"],
+    )
+    yield from hanging(t("Source: "), found["source"], width)
     yield from hanging(
         "",
-        f"{faults['drawn']} faults were drawn ({faults['expected']:.0f} expected), {faults['need_hands']} of them need hands; "
-        f"{faults['look_alikes']} look-alikes; {faults['holds']} holds of people.",
+        t(
+            "{drawn} faults were drawn ({expected} expected), {hands} of them need hands; {alike} look-alikes; "
+            "{holds} holds of people.",
+            drawn=faults["drawn"],
+            expected=f"{faults['expected']:.0f}",
+            hands=faults["need_hands"],
+            alike=faults["look_alikes"],
+            holds=faults["holds"],
+        ),
         width,
     )
     yield ""
-    yield f"{'cause':34}{'published':>10}{'expected':>10}{'drawn':>8}{'no hands':>10}{'no people':>11}"
+    heads = (t("published"), t("expected"), t("drawn"), t("no hands"), t("no people"))
+    yield padded(t("cause"), 34) + "".join(
+        padded(head, columns, right=True) for head, columns in zip(heads, _OF_CAUSES, strict=True)
+    )
     for row in found["causes"]:
         yield (
             f"{row['cause'][:33]:34}{row['published']:>10g}{row['expected']:>10.1f}{row['drawn']:>8}"
@@ -221,15 +242,15 @@ def page(found: dict[str, Any], width: int) -> Iterator[str]:
         yield from hanging(f"{policy['policy']}: ", policy["summary"], width, below="  ")
     yield ""
     if found["people_needed"]:
-        yield "Why gpuward called people though no hands were needed:"
+        yield t("Why gpuward called people though no hands were needed:")
         for row in found["people_needed"]:
             yield from hanging(f"  {row['faults']:>4}  ", row["why"], width)
         yield ""
     for goal in found["goals"]:
-        head = "  reached  " if goal["reached"] else "  MISSED   "
+        head = f"  {padded(t('reached') if goal['reached'] else t('MISSED'), 9)}"
         yield from hanging(head, goal_text(goal), width)
     yield ""
-    yield from hanging("Left out: ", "; ".join(found["leaves_out"]) + ".", width, below="  ")
+    yield from hanging(t("Left out: "), "; ".join(found["leaves_out"]) + ".", width, below="  ")
 
 
 def goal_text(goal: dict[str, Any]) -> str:
@@ -238,8 +259,18 @@ def goal_text(goal: dict[str, Any]) -> str:
     beyond = goal.get("beyond_the_ideal")
     more = ""
     if beyond is not None:
-        more = f"; the ideal: {goal['the_ideal']:g}; of what the ideal does not lose: {beyond:g}"
-    return f"{goal['goal']}: {value} (goal {goal['wanted']}){more}"
+        more = t(
+            "; the ideal: {ideal}; of what the ideal does not lose: {beyond}",
+            ideal=f"{goal['the_ideal']:g}",
+            beyond=f"{beyond:g}",
+        )
+    return t(
+        "{goal}: {value} (goal {wanted}){more}",
+        goal=t(goal["goal"]),
+        value=value,
+        wanted=goal["wanted"],
+        more=more,
+    )
 
 
 def _table(policies: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -247,33 +278,36 @@ def _table(policies: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield " " * _LABEL + "".join(f"{head[0]:>{_COLUMN}}" for head in heads)
     yield " " * _LABEL + "".join(f"{head[1] if len(head) > 1 else '':>{_COLUMN}}" for head in heads)
     for label, *cells in rows(policies):
-        yield f"{label:{_LABEL}}" + "".join(f"{cell:>{_COLUMN}}" for cell in cells)
+        yield padded(t(label), _LABEL) + "".join(f"{cell:>{_COLUMN}}" for cell in cells)
 
 
 def rows(policies: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
     """The table of the policies: a label, and a cell for each."""
     table: tuple[tuple[str, Any], ...] = (
-        ("share without people", lambda one: _percent(one["share_without_people"])),
-        ("actions: right", lambda one: one["actions"]["right"]),
-        ("  did not help", lambda one: one["actions"]["wrong"]),
-        ("  needless", lambda one: one["actions"]["needless"]),
-        ("  harmful", lambda one: one["actions"]["harmful"]),
-        ("  under a hold", lambda one: one["actions"]["under_hold"]),
-        ("nodes returned broken", lambda one: one["returned_broken"]),
-        ("to detect, p50 / p90", lambda one: _pair(one["times_s"]["detect"])),
-        ("to decide", lambda one: _pair(one["times_s"]["decide"])),
-        ("to heal", lambda one: _pair(one["times_s"]["heal"])),
-        ("to heal without hands", lambda one: _pair(one["times_s"]["heal_without_hands"])),
-        ("node-hours out of service", lambda one: _count(one["node_hours"]["out_of_service"])),
-        ("  awaiting hands", lambda one: _count(one["node_hours"]["awaiting_hands"])),
-        ("job node-hours lost", lambda one: _count(one["job_node_hours"]["all"])),
-        ("  work since checkpoint", lambda one: _count(one["job_node_hours"]["work_since_checkpoint"])),
-        ("  not running", lambda one: _count(one["job_node_hours"]["not_running"])),
-        ("  hanging", lambda one: _count(one["job_node_hours"]["hanging"])),
-        ("  slower", lambda one: _count(one["job_node_hours"]["slower"])),
-        ("lost of all node-hours", lambda one: _percent(one["share_lost"])),
-        ("failed starts of jobs", lambda one: one["failed_starts"]),
-        ("pages", lambda one: one["pages"]),
+        (later("share without people"), lambda one: _percent(one["share_without_people"])),
+        (later("actions: right"), lambda one: one["actions"]["right"]),
+        (later("  did not help"), lambda one: one["actions"]["wrong"]),
+        (later("  needless"), lambda one: one["actions"]["needless"]),
+        (later("  harmful"), lambda one: one["actions"]["harmful"]),
+        (later("  under a hold"), lambda one: one["actions"]["under_hold"]),
+        (later("nodes returned broken"), lambda one: one["returned_broken"]),
+        (later("to detect, p50 / p90"), lambda one: _pair(one["times_s"]["detect"])),
+        (later("to decide"), lambda one: _pair(one["times_s"]["decide"])),
+        (later("to heal"), lambda one: _pair(one["times_s"]["heal"])),
+        (later("to heal without hands"), lambda one: _pair(one["times_s"]["heal_without_hands"])),
+        (later("node-hours out of service"), lambda one: _count(one["node_hours"]["out_of_service"])),
+        (later("  awaiting hands"), lambda one: _count(one["node_hours"]["awaiting_hands"])),
+        (later("job node-hours lost"), lambda one: _count(one["job_node_hours"]["all"])),
+        (
+            later("  work since checkpoint"),
+            lambda one: _count(one["job_node_hours"]["work_since_checkpoint"]),
+        ),
+        (later("  not running"), lambda one: _count(one["job_node_hours"]["not_running"])),
+        (later("  hanging"), lambda one: _count(one["job_node_hours"]["hanging"])),
+        (later("  slower"), lambda one: _count(one["job_node_hours"]["slower"])),
+        (later("lost of all node-hours"), lambda one: _percent(one["share_lost"])),
+        (later("failed starts of jobs"), lambda one: one["failed_starts"]),
+        (later("pages"), lambda one: one["pages"]),
     )
     return [(label, *(str(value(policy)) for policy in policies)) for label, value in table]
 
