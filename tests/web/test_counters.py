@@ -165,9 +165,13 @@ def test_a_cards_page_with_its_counters_can_be_read(
             plot = page.locator(".plots figure")
             expect(plot).to_have_count(1)
             expect(plot.locator("polyline")).to_have_count(2)
+            expect(plot.locator("polyline").first).to_have_css("fill", "none")
             plot.locator("summary").click()
             assert "gpu/0000:1b:00" in plot.inner_text()
             assert "H100" in page.inner_text("#main")
+            assert page.locator("header .small").count() == 1, (
+                "no word about when it was told where nobody knows"
+            )
             assert "sim-01" in page.inner_text("#main")
             assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
             assert not one.violations()

@@ -29,7 +29,7 @@ export function view(state) {
       <p class="line"><span class="small">${data.component.startsWith('gpu/') ? t('card-gpu') : t('card-other')}</span></p>
       <h1>${data.serial}</h1>
       <p class="where">${data.there ? t('card-in') : t('card-was-in')} <a href="/nodes/${encodeURIComponent(data.node)}">${data.node}</a> <code>${data.component}</code></p>
-      <p class="small">${t('told-at')} ${toldAt(newest)}</p>
+      ${newest?.since ? html`<p class="small">${t('told-at')} ${toldAt(newest)}</p>` : nothing}
     </header>
     <section class="card"><h2>${t('card-told')}</h2>${toldOf(data.told)}</section>
     ${data.there && data.component.startsWith('gpu/') ? plots(state, data.node, { component: data.component, incidents: data.incidents }) : nothing}
