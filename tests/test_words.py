@@ -216,6 +216,8 @@ def test_a_diagnosis_in_chinese_has_the_same_facts(
 ) -> None:
     """Its words are Chinese, the kernel's line is as it was; and as JSON it is the same, to the letter, in every language."""
 
+    monkeypatch.setenv("COLUMNS", "120")
+
     def said(*args: str) -> str:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(DMESG.encode())))
         with pytest.raises(SystemExit):
