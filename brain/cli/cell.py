@@ -92,10 +92,22 @@ def init(names: tuple[str, ...], write: bool, path: Path | None, data: Path | No
         with as_owner(config.cell_dir):
             _make_folder(config)
             authority.make(config.cell, names, time.time())
-            click.echo(f"cell {config.cell}: authority {authority.fingerprint()[:16]}… in {config.cell_dir}")
+            click.echo(
+                t(
+                    "cell {cell}: authority {fingerprint}… in {cell_dir}",
+                    cell=config.cell,
+                    fingerprint=authority.fingerprint()[:16],
+                    cell_dir=config.cell_dir,
+                )
+            )
     if text and file:
-        click.echo(f"{file} says now how nodes reach it. Start the brain: systemctl enable --now gpuward")
-        click.echo("(where it runs already: systemctl restart gpuward)")
+        click.echo(
+            t(
+                "{file} says now how nodes reach it. Start the brain: systemctl enable --now gpuward",
+                file=file,
+            )
+        )
+        click.echo(t("(where it runs already: systemctl restart gpuward)"))
     else:
         click.echo(
             t(
@@ -262,14 +274,20 @@ def rotate(
 def _rotate_server(authority: Authority, names: tuple[str, ...], *, only: bool) -> None:
     """Issues the certificate anew, and says what that changes for whom."""
     if not authority.exists():
-        raise ConfigError("this cell has no authority of its own: `gpuward cell init --name NAME` makes one")
+        raise ConfigError(
+            t("this cell has no authority of its own: `gpuward cell init --name NAME` makes one")
+        )
     before: list[str] = []
     try:
         before = authority.names()
     except ConfigError as error:  # what it said is lost with it
         if not only:
             raise ConfigError(
-                f"{error}: say by which names this machine is reached: `gpuward cell rotate server --only --name NAME`"
+                t(
+                    "{error}: say by which names this machine is reached: `gpuward cell rotate server --only "
+                    "--name NAME`",
+                    error=error,
+                )
             ) from error
     now = list(dict.fromkeys(names if only else (*names, *before)))
     authority.issue(now, time.time())

@@ -121,9 +121,13 @@ def _check_same(shared: Shared, places: Mapping[str, Path], names: list[str]) ->
         if present and present.strip() != shared.files.get(name, "").strip():
             if name == _CA:  # `cell init` was said on both machines
                 raise ConfigError(
-                    f"{places[name]} is another authority than the one of this file, so nothing was taken: nodes trust one of "
-                    f"them only. Where `gpuward cell init` was said here by mistake, move {places[name].parent} away, and say "
-                    "this again"
+                    t(
+                        "{places} is another authority than the one of this file, so nothing was taken: nodes "
+                        "trust one of them only. Where `gpuward cell init` was said here by mistake, move "
+                        "{parent} away, and say this again",
+                        places=places[name],
+                        parent=places[name].parent,
+                    )
                 )
             raise ConfigError(
                 t(
@@ -223,16 +227,26 @@ def take_command(file: Path, path: Path | None, data: Path | None, check: str) -
             )
         )
     written = take(config, shared, time.time())
-    click.echo(f"taken: {', '.join(written)}" if written else "nothing is new: this brain has it all")
+    click.echo(
+        t("taken: {written}", written=", ".join(written))
+        if written
+        else t("nothing is new: this brain has it all")
+    )
     if _SIGNING in written and not check:
         click.echo(
-            "Compare: it must be what `gpuward cell share` has printed: "
-            f"--check {check_of(shared.cell, shared.files)}. A key with another bit is a key, too, which no node obeys"
+            t(
+                "Compare: it must be what `gpuward cell share` has printed: --check {check_of}. A key with "
+                "another bit is a key, too, which no node obeys",
+                check_of=check_of(shared.cell, shared.files),
+            )
         )
     if lost := _half_lost(shared, _places(config)):
         click.echo(
-            f"{config.cell_dir / lost} is not there, and that of the file is of another certificate: `gpuward cell rotate "
-            "server` makes both anew"
+            t(
+                "{cell_dir} is not there, and that of the file is of another certificate: `gpuward cell "
+                "rotate server` makes both anew",
+                cell_dir=config.cell_dir / lost,
+            )
         )
     seed = operator_mode.brain_seed_file(config)
     if _SEED in shared.files and _text(seed).strip() != shared.files[_SEED].strip():

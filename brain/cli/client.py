@@ -217,8 +217,12 @@ class Client:
                 context = ssl.create_default_context(cafile=str(self._ca_file) if self._ca_file else None)
             except PermissionError as error:  # the brain's data folder is its user's alone
                 raise click.UsageError(
-                    f"--ca-file {self._ca_file}: {error.strerror}: it is no secret: copy it as root to where you may read it "
-                    "(install -m 0644), and name that place"
+                    t(
+                        "--ca-file {ca_file}: {strerror}: it is no secret: copy it as root to where you may "
+                        "read it (install -m 0644), and name that place",
+                        ca_file=self._ca_file,
+                        strerror=error.strerror,
+                    )
                 ) from error
             except OSError as error:
                 raise click.UsageError(f"--ca-file {self._ca_file}: {error}") from error
@@ -284,9 +288,12 @@ class Client:
             )
         if proxy := self._proxy():
             host = urlsplit(self._url).hostname
-            return (
-                f"no answer by way of the proxy {proxy}, which this machine's environment names ({inert(text)}): if the brain is "
-                f"reached without it, set NO_PROXY={host}"
+            return t(
+                "no answer by way of the proxy {proxy}, which this machine's environment names ({text}): if "
+                "the brain is reached without it, set NO_PROXY={host}",
+                proxy=proxy,
+                text=inert(text),
+                host=host,
             )
         return ""
 

@@ -382,7 +382,7 @@ def _return(incident: IncidentJson, out_of_service: list[str], width: int) -> It
         ends = t("when it is well: gives it back, which ends this")
         yield from _row("", f"gpuward return {incident['node']}     {ends}", width)
     elif out_of_service:
-        yield from _row("", "gpuward return NODE     when it is well: gives it back", width)
+        yield from _row("", t("gpuward return NODE     when it is well: gives it back"), width)
         shown = ", ".join(out_of_service[:_MOST_NODES])
         more = (
             t(" and {out_of_service} more", out_of_service=len(out_of_service) - _MOST_NODES)

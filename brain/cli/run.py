@@ -67,10 +67,14 @@ def run(path: Path | None, data: Path | None, port: int | None, verbose: bool, c
 def _warnings(loaded: config.BrainConfig) -> Iterator[str]:
     """What is missing now, and no fault of the configuration. An archive on S3 is not asked: `gpuward doctor` does that."""
     for file in as_start.missing_of_the_cell(loaded):
-        yield f"{file} is not there yet: `gpuward cell init` makes it before the first start"
+        yield t("{file} is not there yet: `gpuward cell init` makes it before the first start", file=file)
     for key, folder in (("rules", loaded.rules_dir), ("runbooks", loaded.runbooks_dir)):
         if not folder.is_dir():
-            yield f"{key}: {folder}: there is no such folder: the brain starts, and pages that no rules are in force"
+            yield t(
+                "{key}: {folder}: there is no such folder: the brain starts, and pages that no rules are in force",
+                key=key,
+                folder=folder,
+            )
     if loaded.archive.folder is not None:
         try:
             archive_store.opened(loaded.archive)

@@ -98,7 +98,7 @@ async def _looked(client: Client, config: BrainConfig, denied: list[str]) -> Asy
             t("give the brain's user the account that `gpuward cell show --nats-accounts` prints"),
         )
     else:
-        yield ok("rights on NATS", "the brain's user may do all that the brain does")
+        yield ok("rights on NATS", t("the brain's user may do all that the brain does"))
     async for line in _kept(client, config):
         yield line
 
@@ -125,7 +125,7 @@ async def _kept(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine
         )
         full = share > FULL
         yield (
-            warn("room on NATS", text, "raise the account's limit, or lower log.max_bytes")
+            warn("room on NATS", text, t("raise the account's limit, or lower log.max_bytes"))
             if full
             else ok("room on NATS", text)
         )

@@ -223,7 +223,9 @@ async def bmcs(found: Installation) -> AsyncIterator[HealthLine]:
                 yield line
         else:
             yield unchecked(
-                f"bmc {name}", "no known node is one of its first choice", "say it again when nodes are heard"
+                f"bmc {name}",
+                t("no known node is one of its first choice"),
+                t("say it again when nodes are heard"),
             )
 
 

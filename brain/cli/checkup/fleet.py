@@ -169,8 +169,8 @@ def _agents(answers: BrainAnswers) -> Iterator[HealthLine]:
     if odd:  # what they say instead is not repeated among our own words
         yield warn(
             name,
-            f"say no version of an agent: {some(odd)}",
-            "look there what runs (`systemctl status gpuward-agent`)",
+            t("say no version of an agent: {odd}", odd=some(odd)),
+            t("look there what runs (`systemctl status gpuward-agent`)"),
         )
     versions: dict[str, list[str]] = {}
     for node, version in told.items():
@@ -182,11 +182,19 @@ def _agents(answers: BrainAnswers) -> Iterator[HealthLine]:
         return
     far = {version: nodes for version, nodes in versions.items() if not _fit(version, ours)}
     if far:
-        yield fail(name, f"too far from the brain's {ours}: {_counts(far, ours)}", "upgrade them")
+        yield fail(
+            name,
+            t("too far from the brain's {ours}: {far}", ours=ours, far=_counts(far, ours)),
+            t("upgrade them"),
+        )
     elif set(versions) != {ours}:
-        yield warn(name, f"the brain is {ours}, the agents: {_counts(versions, ours)}", "finish the upgrade")
+        yield warn(
+            name,
+            t("the brain is {ours}, the agents: {versions}", ours=ours, versions=_counts(versions, ours)),
+            t("finish the upgrade"),
+        )
     else:
-        yield ok(name, f"all {len(versions[ours])} are {ours}, as the brain")
+        yield ok(name, t("all {versions} are {ours}, as the brain", versions=len(versions[ours]), ours=ours))
 
 
 def _counts(versions: Mapping[str, Sequence[str]], ours: str) -> str:

@@ -19,8 +19,9 @@ from brain.console.access.tokens import Token, Tokens
 
 SOON_S = 30 * 86_400.0
 TOKEN_S = 14 * 86_400.0  # of the 90 days that one lasts
-RESTORED = (
-    "they were put back from an old backup: put back the newest signing.key and folder `cell`, and restart the brain; if there "
+RESTORED = later(
+    "they were put back from an old backup: put back the newest signing.key and folder `cell`, and restart "
+    "the brain; if there "
     "are none, `gpuward cell rotate signing --compromised` while the brain runs, and every node joins again"
 )
 LATE_S = 3600.0  # a rotation's next step is taken within seconds of its time while a brain runs
@@ -195,7 +196,7 @@ def tokens(found: Installation) -> Iterator[HealthLine]:
     try:
         kept = Tokens(found.config.tokens_file).all()
     except ConfigError as error:
-        yield fail(name, str(error), "from your backup; until then what was read last counts")
+        yield fail(name, str(error), t("from your backup; until then what was read last counts"))
         return
     lasting = [one for one in kept if not one.login and one.expires_at - one.made_at > SOON_S]
     newest = {one.user: one.expires_at for one in sorted(lasting, key=lambda one: one.expires_at)}
@@ -203,21 +204,26 @@ def tokens(found: Installation) -> Iterator[HealthLine]:
     ended = [one for one in last if now - SOON_S < one.expires_at <= now]
     soon = [one for one in last if now < one.expires_at <= now + TOKEN_S]
     if ended:
-        yield fail(name, f"no longer good: {_named(ended)}", _another(ended[0]))
+        yield fail(name, t("no longer good: {named}", named=_named(ended)), _another(ended[0]))
     if soon:
-        yield warn(name, f"end soon: {_named(soon)}", _another(soon[0]))
+        yield warn(name, t("end soon: {named}", named=_named(soon)), _another(soon[0]))
     if not ended and not soon:
-        yield ok(name, counted(len(kept), "token"))
+        yield ok(name, many(len(kept), "token"))
 
 
-def _named(many: Sequence[Token]) -> str:
-    return some(f"{one.user} ({one.id}, until {_day(one.expires_at)})" for one in many)
+def _named(found: Sequence[Token]) -> str:
+    return some(
+        t("{user} ({id}, until {expires_at})", user=one.user, id=one.id, expires_at=_day(one.expires_at))
+        for one in found
+    )
 
 
 def _another(one: Token) -> str:
-    return (
-        f"`gpuward token create {one.user}`, and put it where that one is used; for a machine with `--for 365d`. One that "
-        f"nobody uses: `gpuward token revoke {one.id}`"
+    return t(
+        "`gpuward token create {user}`, and put it where that one is used; for a machine with `--for 365d`. "
+        "One that nobody uses: `gpuward token revoke {id}`",
+        user=one.user,
+        id=one.id,
     )
 
 

@@ -41,11 +41,19 @@ def configuration(found: Installation) -> Iterator[HealthLine]:
         if known and window.until > found.now and (wrong := scopes.mistake(window.scope, known, places)):
             yield warn(
                 name,
-                f"the maintenance window ({window.why}) holds for nothing: {wrong}",
-                "correct its scope in brain.toml",
+                t("the maintenance window ({why}) holds for nothing: {wrong}", why=window.why, wrong=wrong),
+                t("correct its scope in brain.toml"),
             )
-    of_places = f", {counted(len(places), 'place')} of nodes" if places else ""
-    yield ok(name, f"{found.file or 'no file, so defaults'}: cell {found.config.cell}{of_places}")
+    of_places = t(", {places} of nodes", places=many(len(places), "place")) if places else ""
+    yield ok(
+        name,
+        t(
+            "{file}: cell {cell}{of_places}",
+            file=found.file or t("no file, so defaults"),
+            cell=found.config.cell,
+            of_places=of_places,
+        ),
+    )
 
 
 def rules(found: Installation) -> Iterator[HealthLine]:

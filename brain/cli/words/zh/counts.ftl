@@ -33,4 +33,5 @@ count-run = { $n } 次运行
 count-runbook = { $n } 个修复手册
 count-second = { $n } 秒
 count-symptom = { $n } 个症状
+count-token = { $n } 个令牌
 count-warning = { $n } 个警告
