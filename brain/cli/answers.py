@@ -457,6 +457,7 @@ class ExplainedRunJson(TypedDict):
     rung: int
     rungs: list[RungJson]
     approved_by: str
+    until: str | None
     steps: list[StepJson]
     plan: list[str]
     approval: WantedApprovalJson | None
@@ -595,6 +596,7 @@ class RunJson(TypedDict):
     rung: int
     rungs: list[RungJson]
     approved_by: str
+    until: str | None
     steps: list[StepJson]
 
 

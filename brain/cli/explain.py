@@ -85,38 +85,38 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
         yield ""
     yield from _head(incident, width)
     if kinds := found.get("places_unknown"):
-        yield from _row("not known", f"its {', '.join(kinds)}: the topology has them of other nodes", width)
+        yield from labelled("not known", f"its {', '.join(kinds)}: the topology has them of other nodes", width)
     if found.get("trace_id"):
-        yield from _row("trace", found["trace_id"], width)
+        yield from labelled("trace", found["trace_id"], width)
     yield from _hit(incident.get("hit"), width)
     yield ""
-    yield _title("WHY WE THINK SO")
+    yield title("WHY WE THINK SO")
     yield from _rule(rule, width)
     for symptom in found["symptoms"]:
-        yield from _row("symptom", f"{symptom['name']} at {symptom['scope']}", width)
+        yield from labelled("symptom", f"{symptom['name']} at {symptom['scope']}", width)
     yield from _sureness(found.get("sureness"), width)
     yield from _places(found.get("places", []), width)
     yield from _changes(found.get("changes", []), width)
     yield ""
-    yield _title("WHAT IT RESTS ON")
+    yield title("WHAT IT RESTS ON")
     yield from _evidence(incident, width)
     yield ""
-    yield _title("WHAT WAS DONE")
+    yield title("WHAT WAS DONE")
     if not found["runs"]:
-        yield from _row("", "no runbook was started", width)
+        yield from labelled("", "no runbook was started", width)
     for run in found["runs"]:
         yield from _run(run, width)
     yield ""
-    yield _title("WHO WAS TOLD")
+    yield title("WHO WAS TOLD")
     yield from _pages(found["pages"], width)
     yield ""
     yield from _todo(rule, width)
     yield from _commands(incident, found["runs"], found.get("out_of_service", []), width)
     if notes:
         yield ""
-        yield _title("EVERY NOTE")
+        yield title("EVERY NOTE")
         for note in found["notes"]:
-            yield from _row(
+            yield from labelled(
                 clock(note["at"])[6:14], f"{note['kind']}: {note['text']} [{note['caused_by']}]", width
             )
 
@@ -126,49 +126,49 @@ def _named(named: FoundJson, width: int) -> Iterator[str]:
     yield click.style(f"{named['kind']} {named['id']}", bold=True)
     if (hold := named["hold"]) is not None:
         until = f"until {clock(hold['until'])}" if hold["until"] else "until somebody releases it"
-        yield from _row("in force", f"{hold['scope']}, {until}: {hold['why']} ({hold['who']})", width)
+        yield from labelled("in force", f"{hold['scope']}, {until}: {hold['why']} ({hold['who']})", width)
     elif named["kind"] == "hold":
-        yield from _row("", "not in force any more", width)
+        yield from labelled("", "not in force any more", width)
     for note in named["notes"][:_MOST_NOTES]:
-        yield from _row(clock(note["at"])[6:14], f"{note['kind']}: {note['text']}", width)
+        yield from labelled(clock(note["at"])[6:14], f"{note['kind']}: {note['text']}", width)
     if (more := len(named["notes"]) - _MOST_NOTES) > 0:
-        yield from _row("", f"and {counted(more, 'more note')}: --json has them", width)
+        yield from labelled("", f"and {counted(more, 'more note')}: --json has them", width)
     if named["kind"] == "hold" and named["hold"] is not None:
-        yield from _row("", f"gpuward release {named['id']}", width)
+        yield from labelled("", f"gpuward release {named['id']}", width)
 
 
 def _incidents(named: FoundJson, width: int) -> Iterator[str]:
     """Where to go on, where it is of several incidents."""
     for number, one in enumerate(named["incidents"][:_MOST_NODES]):
-        yield from _row("incidents" if not number else "", f"gpuward explain {one}", width)
+        yield from labelled("incidents" if not number else "", f"gpuward explain {one}", width)
     if (more := len(named["incidents"]) - _MOST_NODES) > 0:
-        yield from _row("", f"and {counted(more, 'more incident')}: --json has them", width)
+        yield from labelled("", f"and {counted(more, 'more incident')}: --json has them", width)
 
 
 def _head(incident: IncidentJson, width: int) -> Iterator[str]:
     others = " and others" if incident["node"] else ""
     where = incident["scope"] + (f"{others}, {incident['nodes']} nodes" if incident["nodes"] > 1 else "")
     yield click.style(f"{incident['id']}  {incident['severity']}  {incident['state'].upper()}", bold=True)
-    yield from _row("what", incident["cause"].replace("_", " "), width)
-    yield from _row("where", where, width)
-    yield from _row("since", clock(incident["opened_at"]), width)
+    yield from labelled("what", incident["cause"].replace("_", " "), width)
+    yield from labelled("where", where, width)
+    yield from labelled("since", clock(incident["opened_at"]), width)
     if incident["closed_at"]:
-        yield from _row("until", f"{clock(incident['closed_at'])}: {incident['closed_why']}", width)
+        yield from labelled("until", f"{clock(incident['closed_at'])}: {incident['closed_why']}", width)
     if incident["explained_by"]:
-        yield from _row("explained by", incident["explained_by"], width)
+        yield from labelled("explained by", incident["explained_by"], width)
     pages = incident["pages"]
     if passed_to := pages.get("passed_to"):
-        yield from _row("alert", f"goes on as that of {passed_to}: gpuward explain {passed_to}", width)
+        yield from labelled("alert", f"goes on as that of {passed_to}: gpuward explain {passed_to}", width)
     elif (alert := pages.get("alert", incident["id"])) != incident["id"]:
-        yield from _row("alert", f"{alert}, which began with that incident", width)
+        yield from labelled("alert", f"{alert}, which began with that incident", width)
     for channel, key in pages.get("tickets", {}).items():
-        yield from _row("ticket", f"{key} ({channel})", width)
+        yield from labelled("ticket", f"{key} ({channel})", width)
     if incident["waits"]:
-        yield from _row("waits", incident["waits"], width)
+        yield from labelled("waits", incident["waits"], width)
     if incident["explains"]:
-        yield from _row("explains", counted(incident["explains"], "other finding"), width)
+        yield from labelled("explains", counted(incident["explains"], "other finding"), width)
     if incident["stale"]:
-        yield from _row("old", "every fact was old when it arrived; it may be over", width)
+        yield from labelled("old", "every fact was old when it arrived; it may be over", width)
 
 
 def _hit(hit: HitJson | None, width: int) -> Iterator[str]:
@@ -176,91 +176,91 @@ def _hit(hit: HitJson | None, width: int) -> Iterator[str]:
     if hit is None:
         return
     yield ""
-    yield _title("WHO IS HIT")
+    yield title("WHO IS HIT")
     if hit["known"] != "known":
-        yield from _row("not known", _UNKNOWN.get(hit["known"], hit["known"]), width)
+        yield from labelled("not known", _UNKNOWN.get(hit["known"], hit["known"]), width)
     elif not hit["jobs"]:
-        yield from _row("nobody", f"no job runs there, as of {clock(hit['at'])}", width)
+        yield from labelled("nobody", f"no job runs there, as of {clock(hit['at'])}", width)
     for job in hit["jobs"]:
         gone = f"; not there any more since {clock(job['gone_at'])}" if job["gone_at"] else ""
-        yield from _row(clock(job["since"])[6:14], f"{job['text']}{gone}", width)
+        yield from labelled(clock(job["since"])[6:14], f"{job['text']}{gone}", width)
     if hit["more_jobs"]:
-        yield from _row("", f"and {counted(hit['more_jobs'], 'more job')}", width)
+        yield from labelled("", f"and {counted(hit['more_jobs'], 'more job')}", width)
     if hit["why"]:
-        yield from _row("", f"not answered: {hit['why']}", width)
+        yield from labelled("", f"not answered: {hit['why']}", width)
     if hit["left_out"]:
-        yield from _row("", f"{counted(hit['left_out'], 'more node')} of it were not asked about", width)
+        yield from labelled("", f"{counted(hit['left_out'], 'more node')} of it were not asked about", width)
 
 
 def _rule(rule: RuleJson, width: int) -> Iterator[str]:
-    yield from _row("rule", f"{rule['name']} (rules {rule['version']})", width)
-    yield from _row("because", rule["because"], width)
+    yield from labelled("rule", f"{rule['name']} (rules {rule['version']})", width)
+    yield from labelled("because", rule["because"], width)
     if knowledge := rule.get("knowledge"):
-        yield from _row("cause", knowledge["cause"]["en"], width)
-        yield from _row("", knowledge["cause"]["zh"], width)
+        yield from labelled("cause", knowledge["cause"]["en"], width)
+        yield from labelled("", knowledge["cause"]["zh"], width)
 
 
 def _sureness(sure: SurenessJson | None, width: int) -> Iterator[str]:
     if sure is None:
         return
     yield ""
-    yield _title("HOW SURE")
-    yield from _row(sure["level"], sure["reasons"][0]["en"] if sure["reasons"] else "", width)
+    yield title("HOW SURE")
+    yield from labelled(sure["level"], sure["reasons"][0]["en"] if sure["reasons"] else "", width)
     for reason in sure["reasons"][1:]:
-        yield from _row("", reason["en"], width)
+        yield from labelled("", reason["en"], width)
     for number, reason in enumerate(sure["against"]):
-        yield from _row("but" if not number else "", reason["en"], width)
+        yield from labelled("but" if not number else "", reason["en"], width)
     if sure["alternatives"]:
-        yield from _row("it may be", "; ".join(one["en"] for one in sure["alternatives"]), width)
+        yield from labelled("it may be", "; ".join(one["en"] for one in sure["alternatives"]), width)
 
 
 def _places(places: list[PlaceConsideredJson], width: int) -> Iterator[str]:
     if not places:
         return
     yield ""
-    yield _title("WHICH PLACE")
+    yield title("WHICH PLACE")
     for one in places:
         shown = one["place"] if one["best"] else f"{one['place']} ({one['ill']} of {one['of']} nodes)"
-        yield from _row("it is" if one["best"] else "not", f"{shown}: {one['why']}", width)
+        yield from labelled("it is" if one["best"] else "not", f"{shown}: {one['why']}", width)
 
 
 def _changes(changes: list[ChangeJson], width: int) -> Iterator[str]:
     if not changes:
         return
     yield ""
-    yield _title("WHAT WOULD CHANGE IT")
+    yield title("WHAT WOULD CHANGE IT")
     for one in changes:
-        yield from _row(_TURNS.get(one["turn"], one["turn"]), one["text"]["en"], width)
+        yield from labelled(_TURNS.get(one["turn"], one["turn"]), one["text"]["en"], width)
 
 
 def _evidence(incident: IncidentJson, width: int) -> Iterator[str]:
     for item in incident["evidence"]:
-        yield from _row(
+        yield from labelled(
             clock(item["at"])[6:14],
             f"{item['node']} {item['component']}: {item['kind']}  [{item['id']}]",
             width,
         )
         # The quoted line is broken as little as possible: people search for it.
-        yield from _row("", f"| {item['text']}", width)
+        yield from labelled("", f"| {item['text']}", width)
     more = incident["symptom_count"] - len(incident["symptoms"])
     if more > 0:
-        yield from _row("", f"and {counted(more, 'more symptom')}", width)
+        yield from labelled("", f"and {counted(more, 'more symptom')}", width)
 
 
 def _run(run: ExplainedRunJson, width: int) -> Iterator[str]:
-    yield from _row("run", f"{run['id']}: {run['runbook']} — {run['summary']}", width)
-    yield from _row("state", f"{run['state']}: {run['why']}", width)
+    yield from labelled("run", f"{run['id']}: {run['runbook']} — {run['summary']}", width)
+    yield from labelled("state", f"{run['state']}: {run['why']}", width)
     for line in run["plan"]:
-        yield from _row("plan", line, width)
+        yield from labelled("plan", line, width)
     for plan in run["would"]:
         begins = "would do" if plan["ok"] else "would be refused"
         rung = plan["step"].rsplit(".", 2)[1]
         number = f"{'back ' if rung.startswith('b') else ''}{rung[1:]}."  # as in the plan
-        yield from _row("asked", f"{number} {begins}: {'; '.join(plan['lines'])}", width)
+        yield from labelled("asked", f"{number} {begins}: {'; '.join(plan['lines'])}", width)
     for gate in _unique(run["gates"]):
-        yield from _row("gate", gate, width)
+        yield from labelled("gate", gate, width)
     for command in run["approvals"]:
-        yield from _row("operator", command["text"], width)
+        yield from labelled("operator", command["text"], width)
     for step in run["steps"]:
         params = ", ".join(f"{key}={value}" for key, value in step["params"].items())
         proof = {None: "", True: "; verified: it helped", False: "; verified: it did not help"}[
@@ -268,37 +268,37 @@ def _run(run: ExplainedRunJson, width: int) -> Iterator[str]:
         ]
         outcome = step["outcome"] or (f"under way ({step['doing']})" if step["doing"] else "under way")
         why = f": {step['why']}" if step["why"] else ""
-        yield from _row(
+        yield from labelled(
             f"{clock(step['at'])[6:14]}",
             f"{step['rung']}: {step['action']}({params}) → {outcome}{why}{proof}",
             width,
         )
-        yield from _row("", f"[{step['id']}]", width)
+        yield from labelled("", f"[{step['id']}]", width)
         if step["evidence"]:
-            yield from _row("", f"bundle {step['evidence']}: gpuward evidence {step['id']}", width)
+            yield from labelled("", f"bundle {step['evidence']}: gpuward evidence {step['id']}", width)
 
 
 def _pages(pages: list[PageJson], width: int) -> Iterator[str]:
     if not pages:
-        yield from _row("", "nobody yet", width)
+        yield from labelled("", "nobody yet", width)
     for page in pages:
         how = f" — delivered {page['delivered']}" if page["delivered"] else " — NOT DELIVERED YET"
-        yield from _row(clock(page["at"])[6:14], f"{page['text']}{how}  [{page['id']}]", width)
+        yield from labelled(clock(page["at"])[6:14], f"{page['text']}{how}  [{page['id']}]", width)
         for failure in page["failures"]:
-            yield from _row("", f"failed: {failure}", width)
+            yield from labelled("", f"failed: {failure}", width)
     for ack in pages[-1]["acked"] if pages else ():
-        yield from _row(clock(ack["at"])[6:14], ack["text"], width)
+        yield from labelled(clock(ack["at"])[6:14], ack["text"], width)
 
 
 def _todo(rule: RuleJson, width: int) -> Iterator[str]:
     knowledge = rule.get("knowledge")
     if not knowledge:
         return
-    yield _title("WHAT TO DO")
-    yield from _row("", knowledge["todo"]["en"], width)
-    yield from _row("", knowledge["todo"]["zh"], width)
+    yield title("WHAT TO DO")
+    yield from labelled("", knowledge["todo"]["en"], width)
+    yield from labelled("", knowledge["todo"]["zh"], width)
     for link in knowledge["links"]:
-        yield from _row("see", link, width)
+        yield from labelled("see", link, width)
     yield ""
 
 
@@ -307,36 +307,37 @@ def _commands(
 ) -> Iterator[str]:
     if incident["state"] in ("closed", "explained"):
         return
-    yield _title("WHAT YOU CAN TYPE")
+    yield title("WHAT YOU CAN TYPE")
     if not incident["pages"]["acked_by"]:
-        yield from _row("", f"gpuward ack {incident['id']}", width)
+        yield from labelled("", f"gpuward ack {incident['id']}", width)
     for run in runs:
         if run["state"] == "approval":
-            yield from _row(
+            yield from labelled(
                 "", f"gpuward approve {run['id']}     or: gpuward deny {run['id']} --why '...'", width
             )
     yield from _return(incident, out_of_service, width)
     where = to_hold(incident["node"], incident["scope"])
-    yield from _row("", f"gpuward hold {where} --why '...'", width)
+    yield from labelled("", f"gpuward hold {where} --why '...'", width)
 
 
 def _return(incident: IncidentJson, out_of_service: list[str], width: int) -> Iterator[str]:
     """What many nodes share does not end with one of them."""
     if incident["nodes"] <= 1 and out_of_service == [incident["node"]]:
         ends = "when it is well: gives it back, which ends this"
-        yield from _row("", f"gpuward return {incident['node']}     {ends}", width)
+        yield from labelled("", f"gpuward return {incident['node']}     {ends}", width)
     elif out_of_service:
-        yield from _row("", "gpuward return NODE     when it is well: gives it back", width)
+        yield from labelled("", "gpuward return NODE     when it is well: gives it back", width)
         shown = ", ".join(out_of_service[:_MOST_NODES])
         more = f" and {len(out_of_service) - _MOST_NODES} more" if len(out_of_service) > _MOST_NODES else ""
-        yield from _row("", f"out of service for this: {shown}{more}", width)
+        yield from labelled("", f"out of service for this: {shown}{more}", width)
 
 
-def _title(text: str) -> str:
+def title(text: str) -> str:
+    """A head line."""
     return click.style(text, fg="cyan", bold=True)
 
 
-def _row(label: str, text: str, width: int) -> Iterator[str]:
+def labelled(label: str, text: str, width: int) -> Iterator[str]:
     """Yields `  label   text`, wrapped with a hanging indent."""
     yield from hanging(f"  {label:<{_LABEL}} ", text, width)
 

@@ -39,7 +39,7 @@ def status(client: Client, plain: bool) -> None:
         ("nodes", f"{found['nodes']}, of these unreachable {found['nodes_unreachable']}"),
         ("incidents", f"{found['incidents_open']} open"),
     ]
-    if old := _out_of_date(found):
+    if old := out_of_date(found):
         lines.append(("OUTDATED", old))
     if found["stopped"]:
         lines.insert(1, ("STOPPED", found["stopped"]))
@@ -118,11 +118,12 @@ def nodes(client: Client, plain: bool) -> None:
 def warn_of_old(client: Client) -> None:
     """Says so on stderr where what the brain shows is how things were: nodes that died since look alive there."""
     status: StatusJson = client.get("status")
-    if old := _out_of_date(status):
+    if old := out_of_date(status):
         click.echo(f"{status['brain']} of cell {status['cell']}: OUTDATED: {old}", err=True)
 
 
-def _out_of_date(status: StatusJson) -> str:
+def out_of_date(status: StatusJson) -> str:
+    """Since when, and why, what the brain shows is old news; empty: it is not."""
     why = deaf(status)
     asof = f"as of {clock(status['log_time'])}" if status["log_time"] else "from before"
     return f"nodes, incidents and runs are shown {asof}: {why}" if why else ""

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from brain.console import web_routes
-from brain.console.web_routes import FOLDER, LANGUAGES, PAGES
+from brain.console.web_routes import FOLDER, PAGES
+from brain.console.words import LANGUAGES
 
 OURS = sorted(file for file in FOLDER.rglob("*.js") if "vendor" not in file.parts)
 DANGEROUS = (

@@ -1,0 +1,454 @@
+"""The terminal of `gpuward top`: five lists, what is known of the selected row, and the questions before something is said.
+
+It draws what `wire` hears, ten times a second at most; it never waits for the brain.
+"""
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, VerticalScroll
+from textual.events import Resize
+from textual.widgets import ContentSwitcher, Input, Static
+
+from brain.cli.answers import MeJson, NeedJson, StatusJson
+from brain.cli.client import Client
+from brain.cli.deaf import nobody_leads
+from brain.cli.queries import out_of_date
+from brain.cli.terminal import WIDTH
+from brain.cli.top import details, rows
+from brain.cli.top.listing import RowView
+from brain.cli.top.questions import Args, Choice, Keys, Offer, Question, offers
+from brain.cli.top.rows import Entry, Tab
+from brain.cli.top.wire import (
+    Alive,
+    Answered,
+    Cut,
+    Explained,
+    Gap,
+    Heard,
+    Listed,
+    Noted,
+    Standing,
+    Unread,
+    Wire,
+    drained,
+)
+from brain.console.words import Words
+
+DRAW_S = 0.1
+TICK_S = 1.0
+AGES_S = 5.0  # ages in the lists; over a slow line each costs bytes
+SILENT_S = 20.0  # the brain says something each 15 s
+MOST_AT_ONCE = 2000  # heard things that one drawing handles
+KEPT_NOTES = 1000
+WIDE, LOW = (
+    140,
+    16,
+)  # columns from which the details stand beside the list; lines below which they are left out
+_TITLES = {
+    Tab.NOW: "nav-now",
+    Tab.INCIDENTS: "nav-incidents",
+    Tab.RUNS: "top-runs",
+    Tab.NODES: "top-nodes",
+    Tab.NOTES: "nav-audit",
+}
+
+
+class Top(App[None]):
+    """`gpuward top`."""
+
+    CSS_PATH = "top.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", show=False),
+        Binding("ctrl+c", "quit", show=False, priority=True),
+        Binding("tab", "tab(1)", show=False),
+        Binding("shift+tab", "tab(-1)", show=False),
+        *(Binding(str(n), f"open('{tab}')", show=False) for n, tab in enumerate(Tab, 1)),
+        Binding("enter", "read", show=False),
+        Binding("escape", "leave", show=False),
+        Binding("slash", "find", show=False),
+        Binding("a", "act", show=False),
+        Binding("n", "beside(1)", show=False),
+        Binding("p", "beside(-1)", show=False),
+        Binding("r", "anew", show=False),
+        Binding("question_mark", "keys", show=False),
+    ]
+
+    def __init__(self, client: Client, words: Words, status: StatusJson) -> None:
+        super().__init__(ansi_color=True)
+        self.theme = "ansi-dark"
+        self.words = words
+        self.wire = Wire(client, words, status)
+        self._status = status
+        self._me: MeJson | None = None
+        self._needs: Mapping[str, NeedJson] = {}
+        self._counts: dict[Tab, int] = {}
+        self._read_at: dict[str, float] = {}
+        self._late: dict[str, str] = {}
+        self._notes: deque[Entry] = deque(maxlen=KEPT_NOTES)
+        self._gaps = 0
+        self._fresh_notes = False
+        self._cut: tuple[float, str] | None = None
+        self._alive_at = time.monotonic()
+        self._explained: dict[str, Explained] = {}
+        self._said = ""
+        self._said_at = 0.0
+
+    def compose(self) -> ComposeResult:
+        """From above: who and how many, what is wrong, the lists, the details, the filter, the keys."""
+        yield Static(id="head")
+        yield Static(id="banner")
+        yield Static(id="tabs")
+        with Container(id="body"):
+            with ContentSwitcher(id="lists", initial=Tab.NOW.value):
+                for tab in Tab:
+                    yield RowView(self.words, id=tab.value)
+            with VerticalScroll(id="details"):
+                yield Static(id="text")
+        yield Input(id="find", compact=True)
+        yield Static(id="hint")
+
+    def on_mount(self) -> None:
+        """Begins to listen."""
+        self.view.focus()
+        self.wire.start()
+        self.set_interval(DRAW_S, self._draw)
+        self.set_interval(TICK_S, self._tick)
+        self.set_interval(AGES_S, self._refresh_ages)
+        self._show_head()
+        self._show_hint()
+
+    def on_unmount(self) -> None:
+        """Listens no more."""
+        self.wire.close()
+
+    @property
+    def tab(self) -> Tab:
+        """The list that is shown."""
+        return Tab(self._lists.current or Tab.NOW)
+
+    @property
+    def view(self) -> RowView:
+        """Its rows."""
+        return self._view(self.tab)
+
+    @property
+    def _lists(self) -> ContentSwitcher:
+        return self.screen_stack[0].query_one("#lists", ContentSwitcher)
+
+    def _view(self, tab: Tab) -> RowView:
+        return self.screen_stack[0].query_one(f"#{tab.value}", RowView)
+
+    def _static(self, name: str) -> Static:
+        return self.screen_stack[0].query_one(f"#{name}", Static)
+
+    @property
+    def _body(self) -> Container:
+        return self.screen_stack[0].query_one("#body", Container)
+
+    @property
+    def reading(self) -> bool:
+        """Do the details have the whole screen?"""
+        return self._body.has_class("reading")
+
+    def _draw(self) -> None:
+        """Takes what was heard."""
+        if not drained(self.wire.heard, MOST_AT_ONCE, self._take):
+            return
+        if self._fresh_notes:
+            self._fresh_notes = False
+            self._view(Tab.NOTES).show(rows.notes(self.words, self._notes))
+        self._show_head()
+        self._show_banner()
+
+    def _take(self, heard: Heard) -> None:
+        match heard:
+            case Alive():
+                self._alive_at, self._cut = heard.at, None
+                if heard.again:
+                    self._late.clear()
+            case Cut():
+                self._cut = (self._cut[0] if self._cut else time.monotonic(), heard.why)
+            case Gap():
+                self._gaps += 1
+                text = self.words("top-gap")
+                self._notes.appendleft(rows.gap(f"gap-{self._gaps}", text))
+                self._fresh_notes = True
+            case Noted():
+                self._notes.appendleft(heard.entry)
+                self._fresh_notes = True
+                one = self.view.selected
+                if one is not None and heard.note["incident"] and heard.note["incident"] == one.incident:
+                    self.wire.explain(one if details.asked_for(one) else None)
+            case Standing():
+                self._status, self._me = heard.status, heard.me
+                self._came("status")
+            case Listed():
+                self._counts[heard.tab] = heard.sheet.count
+                if heard.needs is not None:
+                    self._needs = heard.needs
+                    self._look_at_question()
+                self._came(heard.tab)
+                self._view(heard.tab).show(heard.sheet)
+            case Unread():
+                self._late[heard.what] = heard.why
+            case Explained():
+                self._explained = {heard.key: heard}
+                self._show_details(keep=True)
+            case Answered():
+                self._on_answer(heard)
+
+    def _came(self, what: str) -> None:
+        self._read_at[what] = time.time()
+        self._late.pop(what, None)
+
+    def _on_answer(self, answer: Answered) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, Question):
+                screen.answered(answer)
+                return
+        self._tell(answer.refused or answer.text)
+
+    def _look_at_question(self) -> None:
+        """Is what a question asks about still so?"""
+        for screen in self.screen_stack:
+            if isinstance(screen, Question) and screen.offer.approval is not None:
+                need = self._needs.get(str(screen.offer.args["id"]))
+                if need is None or need["approval"] != screen.offer.approval:
+                    screen.outdated()
+
+    def _tick(self) -> None:
+        if self._said and time.monotonic() > self._said_at + 10:
+            self._said = ""
+            self._show_hint()
+        if self._cut or self._late or time.monotonic() - self._alive_at > SILENT_S:
+            self._show_banner()
+
+    def _refresh_ages(self) -> None:
+        self.view.refresh()
+
+    def _show_head(self) -> None:
+        words, status = self.words, self._status
+        leader = words("top-leads", brain=status["brain"])
+        if not status["leads"]:
+            leader = words("top-follows", brain=status["brain"], leader=status["leader"] or "-")
+        nodes = words("top-heard-nodes", n=status["nodes"])
+        if status["nodes_unreachable"]:
+            nodes = words("top-unheard-nodes", n=status["nodes"], unheard=status["nodes_unreachable"])
+        me = self._me
+        who = (
+            words("top-reader")
+            if me is None or not me["how"]
+            else f"{me['name']}, {words('role-' + me['role'])}"
+        )
+        parts = [
+            words("top-cell", cell=status["cell"]),
+            leader,
+            words("top-needing", n=self._counts.get(Tab.NOW, 0)),
+            words("top-open", n=status["incidents_open"]),
+            nodes,
+            who,
+        ]
+        self._static("head").update(Text(" · ".join(parts), "bold", no_wrap=True, overflow="ellipsis"))
+        line = Text(no_wrap=True, overflow="ellipsis")
+        for n, tab in enumerate(Tab, 1):
+            count = f" {self._counts[tab]}" if tab in self._counts else ""
+            line.append(f" {n} {words(_TITLES[tab])}{count} ", "reverse" if tab is self.tab else "")
+            line.append(" ")
+        view = self.view
+        if view.filter:
+            found = words("top-found", n=len(view.shown), all=view.sheet.count)
+            line.append(f" /{view.filter} ({found})", "bold")
+        self._static("tabs").update(line)
+
+    def _show_banner(self) -> None:
+        """What is wrong, the worst first."""
+        words, status, now = self.words, self._status, time.monotonic()
+        when = self._as_of(self.tab)
+        lines = []
+        if self._cut is not None:
+            since, why = self._cut
+            lines.append(words("top-cut", span=words.span(now - since), why=why, when=when))
+        elif now - self._alive_at > SILENT_S:
+            lines.append(words("top-silent", span=words.span(now - self._alive_at), when=when))
+        elif self._late:
+            lines.append(words("top-late", why=next(iter(self._late.values())), when=when))
+        if status["stopped"]:
+            lines.append(words("top-stopped", why=status["stopped"]))
+        if old := out_of_date(status):
+            lines.append(words("top-outdated", why=old))
+        lines += [
+            words("top-trouble", why=one["text"])
+            for one in status["troubles"]
+            if not (old and nobody_leads({"troubles": [one]}))
+        ]
+        banner = self._static("banner")
+        banner.set_class(bool(lines), "seen")
+        banner.update(Text("\n".join(lines)))
+
+    def _as_of(self, tab: Tab) -> str:
+        at = self._read_at.get(tab if tab is not Tab.NOTES else "status")
+        return time.strftime("%H:%M:%SZ", time.gmtime(at)) if at else "-"
+
+    def _show_hint(self) -> None:
+        if self._said:
+            self._static("hint").update(Text(self._said, "bold", no_wrap=True, overflow="ellipsis"))
+            return
+        name = (
+            "top-keys-find"
+            if self._find.has_class("seen")
+            else "top-keys-read"
+            if self.reading
+            else "top-keys"
+        )
+        self._static("hint").update(Text(self.words(name), no_wrap=True, overflow="ellipsis"))
+
+    def _tell(self, text: str) -> None:
+        """Says something in place of the keys, for a while."""
+        if text:
+            self._said, self._said_at = text, time.monotonic()
+            self._show_hint()
+
+    def _show_details(self, *, keep: bool = False) -> None:
+        """`keep`: the same row, so it stays scrolled where it was."""
+        one, box = self.view.selected, self._details
+        if not keep:
+            box.scroll_home(animate=False)
+        if one is None:
+            self._static("text").update(Text())
+            return
+        wide = min(WIDTH, max(20, box.scrollable_content_region.width or self.size.width))
+        found = self._explained.get(one.key)
+        shown = details.text(self.words, one, found, self._status["modes"], wide)
+        self._static("text").update(Text.from_ansi(shown))
+
+    @property
+    def _details(self) -> VerticalScroll:
+        return self.screen_stack[0].query_one("#details", VerticalScroll)
+
+    @property
+    def _find(self) -> Input:
+        return self.screen_stack[0].query_one("#find", Input)
+
+    def on_row_view_moved(self, event: RowView.Moved) -> None:
+        """Another row is selected: what is known of it is asked for."""
+        if event.view is self.view:
+            self._ask()
+
+    def _ask(self) -> None:
+        one = self.view.selected
+        self.wire.explain(one if one is not None and details.asked_for(one) else None)
+        self._show_details(keep=one is not None and one.key in self._explained)
+
+    def on_resize(self, event: Resize) -> None:
+        """Wide terminals have the details beside the list; low ones have them on Enter."""
+        self._body.set_class(event.size.width >= WIDE, "wide")
+        self._body.set_class(event.size.height < LOW, "low")
+        self.call_after_refresh(self._show_details, keep=True)
+
+    def action_tab(self, step: int) -> None:
+        """To the next list."""
+        every = list(Tab)
+        self.action_open(every[(every.index(self.tab) + step) % len(every)])
+
+    def action_open(self, tab: str) -> None:
+        """To a list."""
+        self._lists.current = Tab(tab).value
+        self._find.value = self.view.filter
+        self._leave_find()
+        self.wire.show(self.tab)
+        self._show_head()
+        self._show_banner()
+        self._ask()
+
+    def action_read(self) -> None:
+        """The details have the whole screen."""
+        if self.reading:
+            self.action_leave()
+        elif self.view.selected is not None:
+            self._body.add_class("reading")
+            self._details.focus()
+            self._show_hint()
+            self.call_after_refresh(self._show_details)
+
+    def action_leave(self) -> None:
+        """To the list; there: all of its rows."""
+        if self.reading:
+            self._body.remove_class("reading")
+            self.view.focus()
+            self._show_hint()
+            self.call_after_refresh(self._show_details)
+        else:
+            self._find.value = ""
+            self.view.find("")
+            self._leave_find()
+
+    def action_beside(self, step: int) -> None:
+        """To the row beside, also while its details are read."""
+        self.view.action_move(step)
+
+    def action_find(self) -> None:
+        """Begins to filter."""
+        if not self.reading:
+            self._find.add_class("seen")
+            self._find.focus()
+            self._show_hint()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filters while somebody types."""
+        if event.input is self._find:
+            self.view.find(event.value)
+            self._show_head()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Keeps the filter."""
+        if event.input is self._find:
+            self._leave_find()
+
+    def _leave_find(self) -> None:
+        self._find.remove_class("seen")
+        if not self.reading:
+            self.view.focus()
+        self._show_head()
+        self._show_hint()
+
+    def action_anew(self) -> None:
+        """Reads everything anew."""
+        self.wire.want(("status", *(tab for tab in Tab if tab is not Tab.NOTES)))
+
+    def action_keys(self) -> None:
+        """Shows the keys."""
+        self.push_screen(Keys(self.words))
+
+    def action_act(self) -> None:
+        """Asks what is to be said about the selected row."""
+        one, words, me = self.view.selected, self.words, self._me
+        if one is None:
+            return
+        offered = offers(one, self._needs, me, self._status["holds"])
+        if not offered:
+            if me is None or not me["how"]:
+                self._tell(words("top-log-in"))
+            elif me["role"] == "viewer":
+                self._tell(words("top-may-nothing", role=words("role-viewer")))
+            else:
+                self._tell(words("top-nothing-to-say"))
+            return
+
+        def chosen(offer: Offer | None) -> None:
+            if offer is not None:
+                self.push_screen(Question(words, offer, self._say), self._tell_of)
+
+        self.push_screen(Choice(words, f"{one.key}: {one.text}", offered), chosen)
+
+    def _say(self, verb: str, args: Args) -> int:
+        return self.wire.say(verb, args)
+
+    def _tell_of(self, text: str | None) -> None:
+        self._tell(text or "")
