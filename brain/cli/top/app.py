@@ -17,12 +17,10 @@ from textual.widgets import ContentSwitcher, Input, Static
 
 from brain.cli.answers import MeJson, NeedJson, StatusJson
 from brain.cli.client import Client
-from brain.cli.deaf import nobody_leads
-from brain.cli.queries import out_of_date
 from brain.cli.terminal import WIDTH
-from brain.cli.top import details, rows
+from brain.cli.top import details, frame, rows
 from brain.cli.top.listing import RowView
-from brain.cli.top.questions import Args, Choice, Keys, Offer, Question, offers
+from brain.cli.top.questions import Choice, Keys, Offer, Question, offers
 from brain.cli.top.rows import Entry, Tab
 from brain.cli.top.wire import (
     Alive,
@@ -43,20 +41,12 @@ from brain.console.words import Words
 DRAW_S = 0.1
 TICK_S = 1.0
 AGES_S = 5.0  # ages in the lists; over a slow line each costs bytes
-SILENT_S = 20.0  # the brain says something each 15 s
 MOST_AT_ONCE = 2000  # heard things that one drawing handles
 KEPT_NOTES = 1000
 WIDE, LOW = (
     140,
     16,
 )  # columns from which the details stand beside the list; lines below which they are left out
-_TITLES = {
-    Tab.NOW: "nav-now",
-    Tab.INCIDENTS: "nav-incidents",
-    Tab.RUNS: "top-runs",
-    Tab.NODES: "top-nodes",
-    Tab.NOTES: "nav-audit",
-}
 
 
 class Top(App[None]):
@@ -82,7 +72,8 @@ class Top(App[None]):
 
     def __init__(self, client: Client, words: Words, status: StatusJson) -> None:
         super().__init__(ansi_color=True)
-        self.theme = "ansi-dark"
+        self.theme = "ansi-dark"  # the terminal's own colours, whatever they are
+        self.title = "gpuward top"
         self.words = words
         self.wire = Wire(client, words, status)
         self._status = status
@@ -184,8 +175,8 @@ class Top(App[None]):
                 self._notes.appendleft(heard.entry)
                 self._fresh_notes = True
                 one = self.view.selected
-                if one is not None and heard.note["incident"] and heard.note["incident"] == one.incident:
-                    self.wire.explain(one if details.asked_for(one) else None)
+                if one is not None and one.incident and heard.note["incident"] == one.incident:
+                    self.wire.explain(one)
             case Standing():
                 self._status, self._me = heard.status, heard.me
                 self._came("status")
@@ -227,67 +218,32 @@ class Top(App[None]):
         if self._said and time.monotonic() > self._said_at + 10:
             self._said = ""
             self._show_hint()
-        if self._cut or self._late or time.monotonic() - self._alive_at > SILENT_S:
+        if self._cut or self._late or time.monotonic() - self._alive_at > frame.SILENT_S:
             self._show_banner()
 
     def _refresh_ages(self) -> None:
         self.view.refresh()
 
     def _show_head(self) -> None:
-        words, status = self.words, self._status
-        leader = words("top-leads", brain=status["brain"])
-        if not status["leads"]:
-            leader = words("top-follows", brain=status["brain"], leader=status["leader"] or "-")
-        nodes = words("top-heard-nodes", n=status["nodes"])
-        if status["nodes_unreachable"]:
-            nodes = words("top-unheard-nodes", n=status["nodes"], unheard=status["nodes_unreachable"])
-        me = self._me
-        who = (
-            words("top-reader")
-            if me is None or not me["how"]
-            else f"{me['name']}, {words('role-' + me['role'])}"
-        )
-        parts = [
-            words("top-cell", cell=status["cell"]),
-            leader,
-            words("top-needing", n=self._counts.get(Tab.NOW, 0)),
-            words("top-open", n=status["incidents_open"]),
-            nodes,
-            who,
-        ]
-        self._static("head").update(Text(" · ".join(parts), "bold", no_wrap=True, overflow="ellipsis"))
-        line = Text(no_wrap=True, overflow="ellipsis")
-        for n, tab in enumerate(Tab, 1):
-            count = f" {self._counts[tab]}" if tab in self._counts else ""
-            line.append(f" {n} {words(_TITLES[tab])}{count} ", "reverse" if tab is self.tab else "")
-            line.append(" ")
-        view = self.view
+        words = self.words
+        head = frame.head(words, self._status, self._me, self._counts.get(Tab.NOW, 0))
+        self._static("head").update(Text(head, "bold", no_wrap=True, overflow="ellipsis"))
+        view, found = self.view, ""
         if view.filter:
-            found = words("top-found", n=len(view.shown), all=view.sheet.count)
-            line.append(f" /{view.filter} ({found})", "bold")
-        self._static("tabs").update(line)
+            shown = words("top-found", n=len(view.shown), all=view.sheet.count)
+            found = f"/{view.filter} ({shown})"
+        self._static("tabs").update(frame.tabs(words, self.tab, self._counts, found))
 
     def _show_banner(self) -> None:
-        """What is wrong, the worst first."""
-        words, status, now = self.words, self._status, time.monotonic()
-        when = self._as_of(self.tab)
-        lines = []
-        if self._cut is not None:
-            since, why = self._cut
-            lines.append(words("top-cut", span=words.span(now - since), why=why, when=when))
-        elif now - self._alive_at > SILENT_S:
-            lines.append(words("top-silent", span=words.span(now - self._alive_at), when=when))
-        elif self._late:
-            lines.append(words("top-late", why=next(iter(self._late.values())), when=when))
-        if status["stopped"]:
-            lines.append(words("top-stopped", why=status["stopped"]))
-        if old := out_of_date(status):
-            lines.append(words("top-outdated", why=old))
-        lines += [
-            words("top-trouble", why=one["text"])
-            for one in status["troubles"]
-            if not (old and nobody_leads({"troubles": [one]}))
-        ]
+        now = time.monotonic()
+        lines = frame.wrong(
+            self.words,
+            self._status,
+            cut=(now - self._cut[0], self._cut[1]) if self._cut else None,
+            silent_s=now - self._alive_at,
+            late=next(iter(self._late.values()), ""),
+            when=self._as_of(self.tab),
+        )
         banner = self._static("banner")
         banner.set_class(bool(lines), "seen")
         banner.update(Text("\n".join(lines)))
@@ -297,19 +253,12 @@ class Top(App[None]):
         return time.strftime("%H:%M:%SZ", time.gmtime(at)) if at else "-"
 
     def _show_hint(self) -> None:
-        if self._said:
-            self._static("hint").update(Text(self._said, "bold", no_wrap=True, overflow="ellipsis"))
-            return
-        name = (
-            "top-keys-find"
-            if self._find.has_class("seen")
-            else "top-keys-read"
-            if self.reading
-            else "top-keys"
-        )
-        self._static("hint").update(Text(self.words(name), no_wrap=True, overflow="ellipsis"))
+        hint = self._static("hint").set_class(bool(self._said), "said")
+        finding = self._find.has_class("seen")
+        name = "top-keys-find" if finding else "top-keys-read" if self.reading else "top-keys"
+        hint.update(Text(self._said, "bold") if self._said else Text(self.words(name)))
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, text: str | None) -> None:
         """Says something in place of the keys, for a while."""
         if text:
             self._said, self._said_at = text, time.monotonic()
@@ -443,12 +392,6 @@ class Top(App[None]):
 
         def chosen(offer: Offer | None) -> None:
             if offer is not None:
-                self.push_screen(Question(words, offer, self._say), self._tell_of)
+                self.push_screen(Question(words, offer, self.wire.say), self._tell)
 
         self.push_screen(Choice(words, f"{one.key}: {one.text}", offered), chosen)
-
-    def _say(self, verb: str, args: Args) -> int:
-        return self.wire.say(verb, args)
-
-    def _tell_of(self, text: str | None) -> None:
-        self._tell(text or "")

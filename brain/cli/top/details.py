@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agent.contract.inert import inert
 from brain.cli import explain
 from brain.cli.answers import HoldJson, IncidentBriefJson, ModeJson, NodeDetailJson
-from brain.cli.explain import labelled, title
+from brain.cli.explain import title
 from brain.cli.queries import clock
 from brain.cli.terminal import hanging
 from brain.cli.top.rows import Entry, RowKind, word
@@ -36,7 +36,7 @@ def _lines(
     words: Words, entry: Entry, found: Explained | None, modes: Sequence[ModeJson], width: int
 ) -> Iterator[str]:
     if entry.kind is RowKind.NOTE:
-        yield title(inert(entry.key))
+        yield title(inert(" ".join(one.text for one in entry.fields[:3])))
         yield from hanging("  ", entry.text, width)
         yield ""
     if found is not None and found.node is not None:
@@ -59,19 +59,19 @@ def _node(words: Words, found: NodeDetailJson, modes: Sequence[ModeJson], width:
     heard = words("node-no-beat") if beat is None else words("node-beat", span=words.span(beat))
     if not node["alive"]:
         heard = f"{words('node-not-heard')} {heard}"
-    yield from labelled("", heard, width)
+    yield from hanging("  ", heard, width)
     if found["booted_at"]:
-        yield from labelled("", f"{words('node-booted')} {clock(found['booted_at'])}", width)
+        yield from hanging("  ", f"{words('node-booted')} {clock(found['booted_at'])}", width)
     if node["version"]:
-        yield from labelled("", words("node-agent", version=node["version"]), width)
+        yield from hanging("  ", words("node-agent", version=node["version"]), width)
     place = " ".join(
         filter(None, (node["pod"], node["rack"], node["leaf"], node["chassis"], found["fabric"]))
     )
     if place:
-        yield from labelled("", place, width)
+        yield from hanging("  ", place, width)
     for n, told in ((node["spooled"], "node-spooled"), (node["dropped"], "node-dropped")):
         if n:
-            yield from labelled("", words(told, n=n), width)
+            yield from hanging("  ", words(told, n=n), width)
     yield from _section(words("mode"), (_mode(words, one) for one in modes), width)
     yield from _section(words("node-holds"), (_hold(words, one) for one in found["holds"]), width)
     drains = (
@@ -100,7 +100,7 @@ def _section(name: str, lines: Iterator[str] | Sequence[str], width: int) -> Ite
     for number, line in enumerate(lines):
         if number == 0:
             yield ""
-            yield title(name)
+            yield title(name.upper())
         if number == _MOST:
             yield "  …"
             return

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from itertools import chain
 from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -92,7 +93,7 @@ class RowView(ScrollView, can_focus=True):
 
     def _near(self, at: int) -> int:
         """The nearest row that can be selected, rather below."""
-        for n in (*range(max(at, 0), len(self.shown)), *range(at - 1, -1, -1)):
+        for n in chain(range(max(at, 0), len(self.shown)), range(at - 1, -1, -1)):
             if self.shown[n].kind is not RowKind.TITLE:
                 return n
         return 0
@@ -136,12 +137,8 @@ class RowView(ScrollView, can_focus=True):
     def action_sideways(self, step: int) -> None:
         """The rest of long lines."""
         wide = self.scrollable_content_region.width
-        most = max(0, self._widest() - wide)
+        most = max(0, self.virtual_size.width - wide)
         self.scroll_to(x=max(0, min(most, self.scroll_offset.x + step * (wide // 3))), animate=False)
-
-    def _widest(self) -> int:
-        width: int = self.virtual_size.width
-        return width
 
     def render_line(self, y: int) -> Strip:
         """One line of the screen."""
@@ -160,8 +157,11 @@ class RowView(ScrollView, can_focus=True):
         if one.kind is RowKind.TITLE:
             (title,) = one.fields
             return Strip([Segment(title.text, base + Style.parse(title.style))]).crop_extend(0, wide, base)
-        if at == self._cursor:
+        if at == self._cursor:  # one bar, without colours within it
             base += _REVERSE
+            return self._strip([field._replace(style="") for field in one.fields], base).crop_extend(
+                x, x + wide, base
+            )
         return self._strip(one.fields, base).crop_extend(x, x + wide, base)
 
     def _strip(self, fields: Sequence[RowField], base: Style) -> Strip:

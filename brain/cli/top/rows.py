@@ -165,8 +165,8 @@ def _title(text: str, count: int, none: str = "") -> Entry:
 def _need(words: Words, one: NeedJson) -> Entry:
     kind = one["kinds"][0] if one["kinds"] else ""
     state = word(words, "need", kind) if kind else word(words, "state", one["state"])
-    # The sentence begins with what stands before it: only the rest of it is news
     text = one["approval"]["what"] if one["approval"] else one["text"]
+    text = text.removeprefix(f"{one['cause']} at {one['scope']} ")  # both stand before it
     acked = f" ✓ {one['acked_by']}" if one["acked_by"] else ""
     fields = (
         RowField(one["severity"], COLOURS.get(one["severity"], "")),

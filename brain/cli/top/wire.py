@@ -39,8 +39,10 @@ NOT_LET_IN_AGAIN_S = 5.0  # the same where the brain refuses: its answer is to b
 LOOK_S = 2.0  # the brain's own state: a broker that is lost writes no note
 LISTS_S = 30.0  # a list that no note has touched: spans end, holds end
 BEATS_S = 10.0  # nodes, while they are shown
-SHARE = 3  # a list that took one second is not read again for three
-LEAST_S = 0.2
+SHARE = 5  # after a list that took one second none is read for five: the brain gives each person a fifth of its reads
+AT_FIRST_S = 1.0  # of reads without such a rest, when a connection is new
+LEAST_S = 0.2  # between two reads of the same list
+REFUSED_S = 5.0  # until the next try where the brain says that we ask too much
 MOST_NEEDS = 1000
 QUIET_KINDS = ("access.", "page.waits", "step.progress")  # they change no list, or only what a run is doing
 STATUS = "status"
@@ -106,6 +108,7 @@ class Unread:
 
     what: str
     why: str
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +143,8 @@ class Wire:
         self._change = threading.Condition()
         self._wanted: set[str] = set()
         self._due: dict[str, float] = {}
+        self._rest_until = 0.0
+        self._at_first_s = AT_FIRST_S
         self._connected = False
         self._shown = Tab.NOW
         self._subject: Entry | None = None
@@ -236,6 +241,7 @@ class Wire:
             self._connected = connected
             if connected:
                 self._due.clear()
+                self._rest_until, self._at_first_s = 0.0, AT_FIRST_S
                 self._wanted.update((STATUS, *(tab for tab in Tab if tab is not Tab.NOTES)))
                 self._subject_wanted = self._subject is not None
             self._change.notify_all()
@@ -258,15 +264,26 @@ class Wire:
             try:
                 heard = self._answer(what)
             except click.ClickException as error:
-                heard = Unread(what=what, why=error.message)
+                heard = Unread(what=what, why=error.message, refused=isinstance(error, NotLetIn))
             except _BROKEN as error:
                 heard = Unread(what=what, why=self._words("top-odd-answer", why=repr(error)))
             self.heard.put(heard)
-            ended = time.monotonic()
-            with self._change:
-                if isinstance(heard, Unread):
-                    self._wanted.add(what)
-                self._due[what] = ended + max(LEAST_S, SHARE * (ended - began))
+            self._rest(what, time.monotonic() - began, heard)
+
+    def _rest(self, what: str, took_s: float, heard: Heard) -> None:
+        """The slower the brain answers the more rarely it is asked."""
+        with self._change:
+            now = time.monotonic()
+            self._due[what] = now + LEAST_S
+            if isinstance(heard, Unread):
+                self._wanted.add(what)
+                self._due[what] = now + (REFUSED_S if heard.refused else AGAIN_S)
+            if what == STATUS:
+                return
+            if self._at_first_s > 0:
+                self._at_first_s -= took_s
+            else:
+                self._rest_until = now + SHARE * took_s
 
     def _next(self) -> str | None:
         """What is to be read now; None: nothing more, ever."""
@@ -275,7 +292,11 @@ class Wire:
                 now = time.monotonic()
                 self._want_by_time(now)
                 ready = [
-                    one for one in self._order() if one in self._wanted and self._due.get(one, 0.0) <= now
+                    one
+                    for one in self._order()
+                    if one in self._wanted
+                    and self._due.get(one, 0.0) <= now
+                    and (one == STATUS or self._rest_until <= now)
                 ]
                 if ready and self._connected:
                     self._wanted.discard(ready[0])
@@ -284,7 +305,8 @@ class Wire:
         return None
 
     def _order(self) -> list[str]:
-        return [STATUS, self._shown, *(tab for tab in Tab if tab not in (self._shown, Tab.NOTES))]
+        lists = [tab for tab in Tab if tab is not Tab.NOTES]
+        return [STATUS, *sorted(lists, key=lambda tab: tab is not self._shown)]
 
     def _want_by_time(self, now: float) -> None:
         for what in self._order():

@@ -2,7 +2,6 @@
 
 top-nodes = Nodes
 top-runs = Runs
-top-cell = cell { $cell }
 top-leads = { $brain } leads
 top-follows = { $brain } stands by, { $leader } leads
 top-open = { $n } open

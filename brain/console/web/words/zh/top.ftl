@@ -2,7 +2,6 @@
 
 top-nodes = 节点
 top-runs = 修复流程
-top-cell = 单元 { $cell }
 top-leads = { $brain } 担任主节点
 top-follows = { $brain } 备用，{ $leader } 担任主节点
 top-open = 未结 { $n }
