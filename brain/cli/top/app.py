@@ -40,7 +40,7 @@ from brain.console.words import Words
 
 DRAW_S = 0.1
 TICK_S = 1.0
-AGES_S = 5.0  # ages in the lists; over a slow line each costs bytes
+AGES = 5  # after so many seconds the ages in the list are drawn anew; over a slow line each costs bytes
 MOST_AT_ONCE = 2000  # heard things that one drawing handles
 KEPT_NOTES = 1000
 WIDE, LOW = (
@@ -83,7 +83,6 @@ class Top(App[None]):
         self._read_at: dict[str, float] = {}
         self._late: dict[str, str] = {}
         self._notes: deque[Entry] = deque(maxlen=KEPT_NOTES)
-        self._gaps = 0
         self._fresh_notes = False
         self._cut: tuple[float, str] | None = None
         self._alive_at = time.monotonic()
@@ -99,7 +98,7 @@ class Top(App[None]):
         with Container(id="body"):
             with ContentSwitcher(id="lists", initial=Tab.NOW.value):
                 for tab in Tab:
-                    yield RowView(self.words, id=tab.value)
+                    yield RowView(self.words, id=tab.value, newest=tab is Tab.NOTES)
             with VerticalScroll(id="details"):
                 yield Static(id="text")
         yield Input(id="find", compact=True)
@@ -111,7 +110,6 @@ class Top(App[None]):
         self.wire.start()
         self.set_interval(DRAW_S, self._draw)
         self.set_interval(TICK_S, self._tick)
-        self.set_interval(AGES_S, self._refresh_ages)
         self._show_head()
         self._show_hint()
 
@@ -144,13 +142,17 @@ class Top(App[None]):
         return self.screen_stack[0].query_one("#body", Container)
 
     @property
+    def _box(self) -> VerticalScroll:
+        return self.screen_stack[0].query_one("#details", VerticalScroll)
+
+    @property
     def reading(self) -> bool:
         """Do the details have the whole screen?"""
         return self._body.has_class("reading")
 
     def _draw(self) -> None:
         """Takes what was heard."""
-        if not drained(self.wire.heard, MOST_AT_ONCE, self._take):
+        if not self._drawn or not drained(self.wire.heard, MOST_AT_ONCE, self._take):
             return
         if self._fresh_notes:
             self._fresh_notes = False
@@ -167,9 +169,7 @@ class Top(App[None]):
             case Cut():
                 self._cut = (self._cut[0] if self._cut else time.monotonic(), heard.why)
             case Gap():
-                self._gaps += 1
-                text = self.words("top-gap")
-                self._notes.appendleft(rows.gap(f"gap-{self._gaps}", text))
+                self._notes.appendleft(rows.gap(self.words, len(self._notes)))
                 self._fresh_notes = True
             case Noted():
                 self._notes.appendleft(heard.entry)
@@ -214,15 +214,21 @@ class Top(App[None]):
                 if need is None or need["approval"] != screen.offer.approval:
                     screen.outdated()
 
+    @property
+    def _drawn(self) -> bool:
+        """Is there still something to draw on? At the end of the program there is not."""
+        return bool(self.screen_stack and self.screen_stack[0].query("#head"))
+
     def _tick(self) -> None:
+        if not self._drawn:
+            return
+        if int(time.monotonic()) % AGES == 0:
+            self.view.refresh()
         if self._said and time.monotonic() > self._said_at + 10:
             self._said = ""
             self._show_hint()
         if self._cut or self._late or time.monotonic() - self._alive_at > frame.SILENT_S:
             self._show_banner()
-
-    def _refresh_ages(self) -> None:
-        self.view.refresh()
 
     def _show_head(self) -> None:
         words = self.words
@@ -266,7 +272,7 @@ class Top(App[None]):
 
     def _show_details(self, *, keep: bool = False) -> None:
         """`keep`: the same row, so it stays scrolled where it was."""
-        one, box = self.view.selected, self._details
+        one, box = self.view.selected, self._box
         if not keep:
             box.scroll_home(animate=False)
         if one is None:
@@ -276,10 +282,6 @@ class Top(App[None]):
         found = self._explained.get(one.key)
         shown = details.text(self.words, one, found, self._status["modes"], wide)
         self._static("text").update(Text.from_ansi(shown))
-
-    @property
-    def _details(self) -> VerticalScroll:
-        return self.screen_stack[0].query_one("#details", VerticalScroll)
 
     @property
     def _find(self) -> Input:
@@ -322,7 +324,7 @@ class Top(App[None]):
             self.action_leave()
         elif self.view.selected is not None:
             self._body.add_class("reading")
-            self._details.focus()
+            self._box.focus()
             self._show_hint()
             self.call_after_refresh(self._show_details)
 

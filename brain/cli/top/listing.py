@@ -44,9 +44,11 @@ class RowView(ScrollView, can_focus=True):
             super().__init__()
             self.view = view
 
-    def __init__(self, words: Words, *, id: str) -> None:  # noqa: A002 - Textual's
+    def __init__(self, words: Words, *, id: str, newest: bool = False) -> None:  # noqa: A002 - Textual's
+        """`newest`: the first row stays selected while it is: what comes above it is seen."""
         super().__init__(id=id)
         self._words = words
+        self._newest = newest
         self.sheet = rows.sheet((), ())
         self.filter = ""
         self.shown: Sequence[Entry] = ()
@@ -81,7 +83,9 @@ class RowView(ScrollView, can_focus=True):
         else:
             self.shown = self.sheet.entries
         at = self._cursor
-        if before is not None and not (at < len(self.shown) and self.shown[at].key == before.key):
+        if self._newest and at == 0:
+            pass
+        elif before is not None and not (at < len(self.shown) and self.shown[at].key == before.key):
             at = next((n for n, one in enumerate(self.shown) if one.key == before.key), at)
         self._cursor = self._near(min(at, len(self.shown) - 1))
         wide = sum(self.sheet.widths) + len(GAP) * max(0, len(self.sheet.widths) - 1)

@@ -25,6 +25,7 @@ _FIELDS = {"why": "why", "for_s": "top-lasts", "scope": "scope"}
 _NEEDED = {("hold", "why"), ("hold", "scope")}
 _LASTS = "4h"
 _JOBS = 8
+_AROUND = 7  # lines of a question beside what is said and its fields: frame, title, answer, buttons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +167,10 @@ class Question(ModalScreen[str]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False),
         Binding("left,right", "other", show=False),
+        Binding("up", "scroll(-1)", show=False),
+        Binding("down", "scroll(1)", show=False),
+        Binding("pageup", "scroll(-5)", show=False),
+        Binding("pagedown", "scroll(5)", show=False),
     ]
 
     def __init__(self, words: Words, offer: Offer, say: Callable[[str, Args], int]) -> None:
@@ -187,8 +192,8 @@ class Question(ModalScreen[str]):
             title = words.known(f"{offer.verb}-title") or words.known(f"top-{offer.verb}-title")
         with Vertical(classes="box"):
             yield Static(Text(title or words(f"verb-{offer.verb}"), "bold"))
-            with VerticalScroll(can_focus=False):
-                yield Static(exactly(words, offer), id="exactly")
+            with VerticalScroll(can_focus=False, id="exactly"):
+                yield Static(exactly(words, offer))
             for name in offer.fields:
                 yield Static(Text(words(_FIELDS[name])))
                 yield Input(value=_LASTS if name == "for_s" else "", id=f"field-{name}", compact=True)
@@ -200,6 +205,15 @@ class Question(ModalScreen[str]):
     def on_mount(self) -> None:
         """Enter alone agrees to nothing: a field, or the way out, has the keys."""
         (self.query(Input).first() if self._offer.fields else self.query_one("#cancel")).focus()
+
+    def on_resize(self) -> None:
+        """Whatever the terminal: the fields and the buttons are seen, and what is said can be scrolled."""
+        room = self.size.height - _AROUND - 2 * len(self._offer.fields)
+        self.query_one("#exactly").styles.max_height = max(2, room)
+
+    def action_scroll(self, lines: int) -> None:
+        """More of what is said."""
+        self.query_one("#exactly").scroll_relative(y=lines, animate=False)
 
     def on_input_submitted(self) -> None:
         """Enter leads on to the next field, and to the button."""

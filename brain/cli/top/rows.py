@@ -304,9 +304,12 @@ def note(one: NoteJson) -> Entry:
     return entry(one["id"], RowKind.NOTE, fields, text=one["text"], incident=one["incident"], more=one["run"])
 
 
-def gap(key: str, text: str) -> Entry:
-    """Where notes are missing between others."""
-    return entry(key, RowKind.NOTE, (RowField(""), RowField("…"), RowField(""), RowField(text)), text=text)
+def gap(words: Words, after: int) -> Entry:
+    """Where notes are missing between others; `after`: how many came before."""
+    text = words("top-gap")
+    return entry(
+        f"gap-{after}", RowKind.NOTE, (RowField(""), RowField("…"), RowField(""), RowField(text)), text=text
+    )
 
 
 def notes(words: Words, found: Iterable[Entry]) -> Sheet:
