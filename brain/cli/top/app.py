@@ -18,7 +18,7 @@ from textual.widgets import ContentSwitcher, Input, Static
 from brain.cli.answers import MeJson, NeedJson, StatusJson
 from brain.cli.client import Client
 from brain.cli.terminal import WIDTH
-from brain.cli.top import details, frame, rows
+from brain.cli.top import details, frame, keys, rows
 from brain.cli.top.listing import RowView
 from brain.cli.top.questions import Choice, Keys, Offer, Question, offers
 from brain.cli.top.rows import Entry, Tab
@@ -54,20 +54,10 @@ class Top(App[None]):
 
     CSS_PATH = "top.tcss"
     ENABLE_COMMAND_PALETTE = False
+    # With priority: each is done before the next key is read, so that what is typed ahead goes where it is meant to.
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", show=False),
         Binding("ctrl+c", "quit", show=False, priority=True),
-        Binding("tab", "tab(1)", show=False),
-        Binding("shift+tab", "tab(-1)", show=False),
-        *(Binding(str(n), f"open('{tab}')", show=False) for n, tab in enumerate(Tab, 1)),
-        Binding("enter", "read", show=False),
-        Binding("escape", "leave", show=False),
-        Binding("slash", "find", show=False),
-        Binding("a", "act", show=False),
-        Binding("n", "beside(1)", show=False),
-        Binding("p", "beside(-1)", show=False),
-        Binding("r", "anew", show=False),
-        Binding("question_mark", "keys", show=False),
+        *(Binding(key, action, show=False, priority=True) for key, action in keys.KEYS.items()),
     ]
 
     def __init__(self, client: Client, words: Words, status: StatusJson) -> None:
@@ -106,7 +96,7 @@ class Top(App[None]):
 
     def on_mount(self) -> None:
         """Begins to listen."""
-        self.view.focus()
+        self.screen_stack[0].set_focus(self.view)
         self.wire.start()
         self.set_interval(DRAW_S, self._draw)
         self.set_interval(TICK_S, self._tick)
@@ -303,6 +293,17 @@ class Top(App[None]):
         self._body.set_class(event.size.height < LOW, "low")
         self.call_after_refresh(self._show_details, keep=True)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A question has the keys to itself, and whoever types a filter types letters."""
+        allowed = keys.allowed(
+            action, asked=len(self.screen_stack) > 1, typing=isinstance(self.focused, Input)
+        )
+        return super().check_action(action, parameters) if allowed is None else allowed
+
+    def action_end(self) -> None:
+        """Ends the program."""
+        self.exit()
+
     def action_tab(self, step: int) -> None:
         """To the next list."""
         every = list(Tab)
@@ -324,7 +325,7 @@ class Top(App[None]):
             self.action_leave()
         elif self.view.selected is not None:
             self._body.add_class("reading")
-            self._box.focus()
+            self.screen_stack[0].set_focus(self._box)
             self._show_hint()
             self.call_after_refresh(self._show_details)
 
@@ -332,7 +333,7 @@ class Top(App[None]):
         """To the list; there: all of its rows."""
         if self.reading:
             self._body.remove_class("reading")
-            self.view.focus()
+            self.screen_stack[0].set_focus(self.view)
             self._show_hint()
             self.call_after_refresh(self._show_details)
         else:
@@ -348,7 +349,7 @@ class Top(App[None]):
         """Begins to filter."""
         if not self.reading:
             self._find.add_class("seen")
-            self._find.focus()
+            self.screen.set_focus(self._find)  # at once: what is typed ahead belongs to it
             self._show_hint()
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -365,7 +366,7 @@ class Top(App[None]):
     def _leave_find(self) -> None:
         self._find.remove_class("seen")
         if not self.reading:
-            self.view.focus()
+            self.screen_stack[0].set_focus(self.view)
         self._show_head()
         self._show_hint()
 

@@ -177,6 +177,7 @@ class Question(ModalScreen[str]):
         super().__init__()
         self._words, self._offer, self._say = words, offer, say
         self._number = 0
+        self._answered = False
 
     @property
     def offer(self) -> Offer:
@@ -233,14 +234,14 @@ class Question(ModalScreen[str]):
         if answer.number != self._number:
             return
         if answer.refused:
-            self._number = 0
+            self._number, self._answered = 0, True
             self._tell(answer.refused, bad=True)
         else:
             self.dismiss(answer.text)
 
     def outdated(self) -> None:
         """What it asks about is not so any more; the brain would refuse it."""
-        if not self._number:
+        if not self._number and not self._answered:
             self._tell(self._words("top-changed"), bad=True)
 
     def action_leave(self) -> None:
