@@ -85,7 +85,9 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
         yield ""
     yield from _head(incident, width)
     if kinds := found.get("places_unknown"):
-        yield from labelled("not known", f"its {', '.join(kinds)}: the topology has them of other nodes", width)
+        yield from labelled(
+            "not known", f"its {', '.join(kinds)}: the topology has them of other nodes", width
+        )
     if found.get("trace_id"):
         yield from labelled("trace", found["trace_id"], width)
     yield from _hit(incident.get("hit"), width)
