@@ -20,18 +20,18 @@ from brain.cli.client import Client
 from brain.cli.terminal import WIDTH
 from brain.cli.top import details, frame, keys, rows
 from brain.cli.top.listing import RowView
-from brain.cli.top.questions import Choice, Keys, Offer, Question, offers
+from brain.cli.top.questions import Choice, Keys, Question, Sayable, offers
 from brain.cli.top.rows import Entry, Tab
 from brain.cli.top.wire import (
     Alive,
     Answered,
+    BrainState,
     Cut,
-    Explained,
-    Gap,
     Heard,
-    Listed,
+    ListRead,
     Noted,
-    Standing,
+    NotesLost,
+    RowKnown,
     Unread,
     Wire,
     drained,
@@ -76,7 +76,7 @@ class Top(App[None]):
         self._fresh_notes = False
         self._cut: tuple[float, str] | None = None
         self._alive_at = time.monotonic()
-        self._explained: dict[str, Explained] = {}
+        self._explained: dict[str, RowKnown] = {}
         self._said = ""
         self._said_at = 0.0
 
@@ -158,7 +158,7 @@ class Top(App[None]):
                     self._late.clear()
             case Cut():
                 self._cut = (self._cut[0] if self._cut else time.monotonic(), heard.why)
-            case Gap():
+            case NotesLost():
                 self._notes.appendleft(rows.gap(self.words, len(self._notes)))
                 self._fresh_notes = True
             case Noted():
@@ -167,10 +167,10 @@ class Top(App[None]):
                 one = self.view.selected
                 if one is not None and one.incident and heard.note["incident"] == one.incident:
                     self.wire.explain(one)
-            case Standing():
+            case BrainState():
                 self._status, self._me = heard.status, heard.me
                 self._came("status")
-            case Listed():
+            case ListRead():
                 self._counts[heard.tab] = heard.sheet.count
                 if heard.needs is not None:
                     self._needs = heard.needs
@@ -179,7 +179,7 @@ class Top(App[None]):
                 self._view(heard.tab).show(heard.sheet)
             case Unread():
                 self._late[heard.what] = heard.why
-            case Explained():
+            case RowKnown():
                 self._explained = {heard.key: heard}
                 self._show_details(keep=True)
             case Answered():
@@ -393,7 +393,7 @@ class Top(App[None]):
                 self._tell(words("top-nothing-to-say"))
             return
 
-        def chosen(offer: Offer | None) -> None:
+        def chosen(offer: Sayable | None) -> None:
             if offer is not None:
                 self.push_screen(Question(words, offer, self.wire.say), self._tell)
 

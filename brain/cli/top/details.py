@@ -9,13 +9,13 @@ from brain.cli.explain import title
 from brain.cli.queries import clock
 from brain.cli.terminal import hanging
 from brain.cli.top.rows import Entry, RowKind, word
-from brain.cli.top.wire import Explained
+from brain.cli.top.wire import RowKnown
 from brain.console.words import Words
 
 _MOST = 20  # of each sort that a node's text lists
 
 
-def text(words: Words, entry: Entry, found: Explained | None, modes: Sequence[ModeJson], width: int) -> str:
+def text(words: Words, entry: Entry, found: RowKnown | None, modes: Sequence[ModeJson], width: int) -> str:
     """The lines, with the colours of a terminal; all foreign text in them is inert."""
     return "\n".join(_lines(words, entry, found, modes, width))
 
@@ -33,7 +33,7 @@ def asked_for(entry: Entry) -> bool:
 
 
 def _lines(
-    words: Words, entry: Entry, found: Explained | None, modes: Sequence[ModeJson], width: int
+    words: Words, entry: Entry, found: RowKnown | None, modes: Sequence[ModeJson], width: int
 ) -> Iterator[str]:
     if entry.kind is RowKind.NOTE:
         yield title(inert(" ".join(one.text for one in entry.fields[:3])))

@@ -29,7 +29,7 @@ _AROUND = 7  # lines of a question beside what is said and its fields: frame, ti
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Sayable:
     """Something that a person may say; the brain judges it again when it is said."""
 
     verb: str
@@ -45,11 +45,11 @@ class Offer:
 
 def offers(
     entry: Entry, needs: Mapping[str, NeedJson], me: MeJson | None, holds: Sequence[HoldJson]
-) -> list[Offer]:
+) -> list[Sayable]:
     """What may be said about a row, what is most likely meant first: as the brain says of what needs a person or heals; of a
     node, of its holds and of an incident that it does not list as our role says, and the brain judges.
     """
-    found: list[Offer] = []
+    found: list[Sayable] = []
     need = needs.get(entry.key) or needs.get(entry.incident)
     about = f"{entry.key}: {entry.text}" if entry.text else entry.key
     if need is not None:
@@ -57,7 +57,7 @@ def offers(
             fields = _fields(one["verb"], one["asks"])
             approval = need["approval"] if one["verb"] == "approve" else None
             found.append(
-                Offer(
+                Sayable(
                     verb=one["verb"],
                     args=dict(one["args"]),
                     fields=fields,
@@ -69,15 +69,15 @@ def offers(
     may = me is not None and me["how"] and me["role"] in _OPERATORS
     if may and need is None and entry.incident:
         found += [
-            Offer(verb="ack", args={"id": entry.incident}, about=about),
-            Offer(verb="close", args={"id": entry.incident}, fields=("why",), about=about),
+            Sayable(verb="ack", args={"id": entry.incident}, about=about),
+            Sayable(verb="close", args={"id": entry.incident}, fields=("why",), about=about),
         ]
     if may and entry.kind is RowKind.NODE:
         scope = f"node/{entry.key}"
         found = [one for one in found if one.verb != "hold"]
-        found.append(Offer(verb="hold", args={"scope": scope}, fields=("why", "for_s"), about=scope))
+        found.append(Sayable(verb="hold", args={"scope": scope}, fields=("why", "for_s"), about=scope))
         found += [
-            Offer(
+            Sayable(
                 verb="release", args={"scope": one["id"]}, about=f"{one['scope']}: {one['who']}: {one['why']}"
             )
             for one in holds
@@ -92,7 +92,7 @@ def _fields(verb: str, asks: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(one for one in asks if one in _FIELDS), *more)))
 
 
-def exactly(words: Words, offer: Offer) -> Text:
+def exactly(words: Words, offer: Sayable) -> Text:
     """Exactly what is said, as the console has it: of an approval the step, what it disrupts, which jobs, how long it counts."""
     verb, text = offer.verb, Text()
     wanted = offer.approval
@@ -129,12 +129,12 @@ def _jobs(words: Words, jobs: Sequence[str] | None) -> str:
     return f"{words('jobs-there')} {', '.join(jobs[:_JOBS])}{more}" if jobs else words("jobs-none")
 
 
-class Choice(ModalScreen[Offer | None]):
+class Choice(ModalScreen[Sayable | None]):
     """Which of the words that may be said."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "leave", show=False)]
 
-    def __init__(self, words: Words, about: str, offered: Sequence[Offer]) -> None:
+    def __init__(self, words: Words, about: str, offered: Sequence[Sayable]) -> None:
         super().__init__()
         self._words, self._about, self._offered = words, about, offered
 
@@ -173,14 +173,14 @@ class Question(ModalScreen[str]):
         Binding("pagedown", "scroll(5)", show=False),
     ]
 
-    def __init__(self, words: Words, offer: Offer, say: Callable[[str, Args], int]) -> None:
+    def __init__(self, words: Words, offer: Sayable, say: Callable[[str, Args], int]) -> None:
         super().__init__()
         self._words, self._offer, self._say = words, offer, say
         self._number = 0
         self._answered = False
 
     @property
-    def offer(self) -> Offer:
+    def offer(self) -> Sayable:
         """What it asks about."""
         return self._offer
 

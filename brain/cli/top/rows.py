@@ -6,7 +6,7 @@ What needs a person stands first and in the brain's order; states have the conso
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -50,7 +50,7 @@ class Tab(StrEnum):
     NOTES = "notes"  # what happens, the newest first
 
 
-class RowKind(StrEnum):
+class RowKind(Enum):
     """What a row is about: what is asked for when it is selected."""
 
     TITLE = "title"  # of a section: cannot be selected

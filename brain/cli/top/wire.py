@@ -79,12 +79,12 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class NotesLost:
     """What was written while the connection was lost cannot be told any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class BrainState:
     """How the brain stands, and who we are to it."""
 
     status: StatusJson
@@ -92,7 +92,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListRead:
     """A list, read anew. `needs`: what may be said, by id; None: it is not of this list."""
 
     tab: Tab
@@ -112,7 +112,7 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class RowKnown:
     """What was asked for about a row; of a node or of anything that has an id. `why`: it was not answered."""
 
     key: str
@@ -130,7 +130,7 @@ class Answered:
     refused: str = ""
 
 
-Heard = Alive | Cut | Noted | Gap | Standing | Listed | Unread | Explained | Answered
+Heard = Alive | Cut | Noted | NotesLost | BrainState | ListRead | Unread | RowKnown | Answered
 
 
 class Wire:
@@ -221,7 +221,7 @@ class Wire:
                         begun = True
                         self._on_connection(connected=True)
                     if event.lost:
-                        self.heard.put(Gap())
+                        self.heard.put(NotesLost())
                     if event.note is not None:
                         self.heard.put(Noted(note=event.note, entry=rows.note(event.note)))
                         self._concerns(event.note["kind"])
@@ -319,7 +319,7 @@ class Wire:
         client, words = self._client, self._words
         if what == STATUS:
             self._status = client.get("status")
-            return Standing(status=self._status, me=client.get("me"))
+            return BrainState(status=self._status, me=client.get("me"))
         tab, needs = Tab(what), None
         match tab:
             case Tab.NOW:
@@ -335,7 +335,7 @@ class Wire:
                 fleet: FleetJson = client.get("fleet")
                 known: NodeListJson = client.get("nodes")
                 made = rows.nodes(words, known["nodes"], fleet, self._status, time.time())
-        return Listed(tab=tab, sheet=made, at=time.monotonic(), needs=needs)
+        return ListRead(tab=tab, sheet=made, at=time.monotonic(), needs=needs)
 
     def _explain(self) -> None:
         """Asks for what is known of the row that is looked at."""
@@ -343,10 +343,10 @@ class Wire:
             try:
                 self.heard.put(self._known(subject))
             except click.ClickException as error:
-                self.heard.put(Explained(key=subject.key, why=error.message))
+                self.heard.put(RowKnown(key=subject.key, why=error.message))
             except _BROKEN as error:
                 why = self._words("top-odd-answer", why=repr(error))
-                self.heard.put(Explained(key=subject.key, why=why))
+                self.heard.put(RowKnown(key=subject.key, why=why))
             self._ended.wait(LEAST_S)  # whoever holds an arrow key down asks no hundred questions
 
     def _next_subject(self) -> Entry | None:
@@ -360,9 +360,9 @@ class Wire:
     def _known(self, subject: Entry) -> Heard:
         client = self._client
         if subject.kind is RowKind.NODE:
-            return Explained(key=subject.key, node=client.get("nodes", subject.key))
+            return RowKnown(key=subject.key, node=client.get("nodes", subject.key))
         named = subject.incident if subject.kind is RowKind.NOTE else subject.key
-        return Explained(key=subject.key, chain=client.get("explain", named))
+        return RowKnown(key=subject.key, chain=client.get("explain", named))
 
 
 def drained(heard: "queue.SimpleQueue[T]", most: int, handle: Callable[[T], None]) -> int:

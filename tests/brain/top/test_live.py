@@ -13,7 +13,7 @@ from brain.cli.client import Client
 from brain.cli.top import frame, wire
 from brain.cli.top.app import Top
 from brain.cli.top.rows import Tab
-from brain.cli.top.wire import Cut, Gap, Wire, drained
+from brain.cli.top.wire import Cut, NotesLost, Wire, drained
 from brain.console.words import Words
 from brain.core.effects import Note
 from tests.brain.top.kit import Terminal, link_down, served, terminal
@@ -155,7 +155,7 @@ def test_notes_of_a_storm_are_taken_in_pieces() -> None:
     """The terminal draws between them, however many come."""
     line = Wire(Client("http://127.0.0.1:9"), Words("en"), {})  # type: ignore[typeddict-item]
     for _ in range(5):
-        line.heard.put(Gap())
+        line.heard.put(NotesLost())
     taken: list[wire.Heard] = []
     assert drained(line.heard, 3, taken.append) == 3
     assert drained(line.heard, 3, taken.append) == 2
