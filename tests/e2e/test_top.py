@@ -64,12 +64,15 @@ def test_a_drill_is_approved_and_heals(tmp_path: Path) -> None:
             ):  # the list was of a moment ago: the question says so, and nobody agrees to it
                 at.sees("This has changed since")
                 at.press("Escape")
+                at.until(lambda screen: "Exactly this is done" not in screen, "the question is left")
                 continue
             at.press("Tab", "Enter")
             at.until(lambda screen: "Exactly this is done" not in screen, "the question is answered")
             approved.append(what)
         assert len(up.get("/api/v1/notes?kind=operator.approve")["notes"]) == len(approved) >= 1
-        at.press("Escape", "5")
+        at.press("Escape")  # alone: with a key at once behind it a terminal says Alt and that key
+        at.until(lambda screen: "/sim-02" not in screen, "all rows are shown")
+        at.press("5")
         at.sees("incident.closed")
         at.press("4")
         at.sees("sim-01", "well", "auto")
