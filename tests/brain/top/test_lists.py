@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from brain.cli.main import COMMANDS, group
 from brain.cli.top import rows
-from brain.cli.top.rows import RowKind, Tab
+from brain.cli.top.rows import RowField, RowKind, Tab
 from brain.console.words import LANGUAGES, Words
 from brain.core.pack.spec import Mode
 from brain.core.state import RunState
@@ -252,6 +252,21 @@ def test_no_other_command_waits_for_textual() -> None:
     assert "top" in COMMANDS
 
 
-def test_every_list_has_a_key() -> None:
-    """1 to 5."""
-    assert len(Tab) == 5
+async def test_ten_thousand_rows_are_drawn_as_few_are(tmp_path: Path) -> None:
+    """Only those that are seen: a screen of a long list asks for as many lines as one of a short list, wherever one is in it."""
+    fields = (RowField("node"), RowField("", at=1.0))
+    many = [rows.entry(f"n{number:05}", RowKind.NODE, fields) for number in range(10_000)]
+    with served(tmp_path, Story(pack())) as whole:
+        async with terminal(whole) as at:
+            await at.sees("Nothing needs you.")
+            view = at.app._view(Tab.NOTES)
+            await at.press("5")
+            drawn: list[int] = []
+            for number in (20, 10_000):
+                view.show(rows.sheet(("NODE", "HEARD"), many[:number]))
+                for key in ("end", "home"):
+                    await at.press(key)
+                    assert view.selected is not None
+                    assert view.selected.key == many[number - 1 if key == "end" else 0].key
+                drawn.append(sum(view.render_line(y).cell_length > 0 for y in range(view.size.height)))
+            assert drawn[0] == drawn[1] == view.size.height
