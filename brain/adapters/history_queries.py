@@ -127,6 +127,7 @@ class HistoryQueries(PastQueries, IdQueries):
         self,
         *,
         state: str,
+        over: bool,
         runbook: str,
         node: str,
         incident: str,
@@ -142,6 +143,8 @@ class HistoryQueries(PastQueries, IdQueries):
             wanted.add("(started_at < ? OR (started_at = ? AND id > ?))", after[0], *after)
         if incident:
             wanted.add("incident = ?", incident)
+        if not over:
+            wanted.add("NOT coalesce(json_extract(CAST(body AS TEXT), '$.ended_at'), 0)")
         wanted.fits("state", state, "=")
         wanted.fits("runbook.name", runbook)
         wanted.fits("node", node)

@@ -463,6 +463,7 @@ class ExplainedRunJson(TypedDict):
     rung: int
     rungs: list[RungJson]
     approved_by: str
+    until: str | None
     steps: list[StepJson]
     plan: list[str]
     approval: WantedApprovalJson | None
@@ -596,6 +597,7 @@ class RunJson(TypedDict):
     rung: int
     rungs: list[RungJson]
     approved_by: str
+    until: str | None
     steps: list[StepJson]
 
 

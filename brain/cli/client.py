@@ -6,6 +6,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +31,18 @@ PIECE = 256 * 1024
 MOST = 256 * 1024**2  # of an answer in JSON
 _NOT_LET_IN = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 WATCH_TIMEOUT_S = 45.0  # the watch sends something more often than this
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """What a watch hears."""
+
+    # where it is: with this it goes on elsewhere
+    where: str
+    # None: a sign of life
+    note: NoteJson | None = None
+    # what was written since it was here cannot be told any more
+    lost: bool = False
 
 
 class NotLetIn(click.ClickException):
@@ -150,21 +163,29 @@ class Client:
                 raise click.ClickException(t("the download was interrupted: {error}", error=error)) from error
 
     def watch(self, last: int, after: str = "") -> Iterator[tuple[str, NoteJson | None]]:
-        """Yields (where the watch is, note) as notes are written; the note is None when there was none for a while. Ends when the
-        connection is lost. It begins after `after`, where a watch was, or with the `last` notes.
+        """Yields (where the watch is, note) as notes are written; the note is None where it begins, and when there was none for a
+        while. Ends when the connection is lost. It begins after `after`, where a watch was, or with the `last` notes.
         """
+        for event in self.follow(last, after):
+            yield event.where, event.note
+
+    def follow(self, last: int, after: str = "") -> Iterator[Followed]:
+        """As `watch`, and says whether something was lost."""
         query = f"after={quote(after, safe='')}" if after else f"last={last}"
         with self._open(self._request(("watch",), query), WATCH_TIMEOUT_S) as answer:
+            yield Followed(where=after)
             try:
                 for raw in answer:
                     line = raw.decode("utf-8", "replace").rstrip("\n")
                     if line.startswith("id: "):
                         after = line[4:]
+                    elif line == "event: lost":
+                        yield Followed(where=after, lost=True)
                     elif line.startswith("data: {"):
                         note = json.loads(line[6:])
-                        yield after, (self._read(note) if note else None)
+                        yield Followed(where=after, note=self._read(note) if note else None)
                     elif line.startswith(":"):
-                        yield after, None
+                        yield Followed(where=after)
             except (OSError, http.client.HTTPException):
                 return
 

@@ -99,44 +99,44 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
         yield ""
     yield from _head(incident, width)
     if kinds := found.get("places_unknown"):
-        yield from _row(
+        yield from labelled(
             t("not known"),
             t("its {kinds}: the topology has them of other nodes", kinds=", ".join(kinds)),
             width,
         )
     if found.get("trace_id"):
-        yield from _row(t("trace"), found["trace_id"], width)
+        yield from labelled(t("trace"), found["trace_id"], width)
     yield from _hit(incident.get("hit"), width)
     yield ""
-    yield _title(t("WHY WE THINK SO"))
+    yield title(t("WHY WE THINK SO"))
     yield from _rule(rule, width)
     for symptom in found["symptoms"]:
-        yield from _row(
+        yield from labelled(
             t("symptom"), t("{name} at {scope}", name=symptom["name"], scope=symptom["scope"]), width
         )
     yield from _sureness(found.get("sureness"), width)
     yield from _places(found.get("places", []), width)
     yield from _changes(found.get("changes", []), width)
     yield ""
-    yield _title(t("WHAT IT RESTS ON"))
+    yield title(t("WHAT IT RESTS ON"))
     yield from _evidence(incident, width)
     yield ""
-    yield _title(t("WHAT WAS DONE"))
+    yield title(t("WHAT WAS DONE"))
     if not found["runs"]:
-        yield from _row("", t("no runbook was started"), width)
+        yield from labelled("", t("no runbook was started"), width)
     for run in found["runs"]:
         yield from _run(run, width)
     yield ""
-    yield _title(t("WHO WAS TOLD"))
+    yield title(t("WHO WAS TOLD"))
     yield from _pages(found["pages"], width)
     yield ""
     yield from _todo(rule, width)
     yield from _commands(incident, found["runs"], found.get("out_of_service", []), width)
     if notes:
         yield ""
-        yield _title(t("EVERY NOTE"))
+        yield title(t("EVERY NOTE"))
         for note in found["notes"]:
-            yield from _row(
+            yield from labelled(
                 clock(note["at"])[6:14], f"{note['kind']}: {note['text']} [{note['caused_by']}]", width
             )
 
@@ -150,23 +150,25 @@ def _named(named: FoundJson, width: int) -> Iterator[str]:
             if hold["until"]
             else t("until somebody releases it")
         )
-        yield from _row(t("in force"), f"{hold['scope']}, {until}: {hold['why']} ({hold['who']})", width)
+        yield from labelled(t("in force"), f"{hold['scope']}, {until}: {hold['why']} ({hold['who']})", width)
     elif named["kind"] == "hold":
-        yield from _row("", t("not in force any more"), width)
+        yield from labelled("", t("not in force any more"), width)
     for note in named["notes"][:_MOST_NOTES]:
-        yield from _row(clock(note["at"])[6:14], f"{note['kind']}: {note['text']}", width)
+        yield from labelled(clock(note["at"])[6:14], f"{note['kind']}: {note['text']}", width)
     if (more := len(named["notes"]) - _MOST_NOTES) > 0:
-        yield from _row("", t("and {more_notes}: --json has them", more_notes=many(more, "more note")), width)
+        yield from labelled(
+            "", t("and {more_notes}: --json has them", more_notes=many(more, "more note")), width
+        )
     if named["kind"] == "hold" and named["hold"] is not None:
-        yield from _row("", f"gpuward release {named['id']}", width)
+        yield from labelled("", f"gpuward release {named['id']}", width)
 
 
 def _incidents(named: FoundJson, width: int) -> Iterator[str]:
     """Where to go on, where it is of several incidents."""
     for number, one in enumerate(named["incidents"][:_MOST_NODES]):
-        yield from _row(t("incidents") if not number else "", f"gpuward explain {one}", width)
+        yield from labelled(t("incidents") if not number else "", f"gpuward explain {one}", width)
     if (more := len(named["incidents"]) - _MOST_NODES) > 0:
-        yield from _row(
+        yield from labelled(
             "",
             t("and {more_incidents}: --json has them", more_incidents=many(more, "more incident")),
             width,
@@ -179,30 +181,30 @@ def _head(incident: IncidentJson, width: int) -> Iterator[str]:
         t("{others}, {nodes} nodes", others=others, nodes=incident["nodes"]) if incident["nodes"] > 1 else ""
     )
     yield click.style(f"{incident['id']}  {incident['severity']}  {incident['state'].upper()}", bold=True)
-    yield from _row(t("what"), incident["cause"].replace("_", " "), width)
-    yield from _row(t("where"), where, width)
-    yield from _row(t("since"), clock(incident["opened_at"]), width)
+    yield from labelled(t("what"), incident["cause"].replace("_", " "), width)
+    yield from labelled(t("where"), where, width)
+    yield from labelled(t("since"), clock(incident["opened_at"]), width)
     if incident["closed_at"]:
-        yield from _row(t("until"), f"{clock(incident['closed_at'])}: {incident['closed_why']}", width)
+        yield from labelled(t("until"), f"{clock(incident['closed_at'])}: {incident['closed_why']}", width)
     if incident["explained_by"]:
-        yield from _row(t("explained by"), incident["explained_by"], width)
+        yield from labelled(t("explained by"), incident["explained_by"], width)
     pages = incident["pages"]
     if passed_to := pages.get("passed_to"):
-        yield from _row(
+        yield from labelled(
             t("alert"),
             t("goes on as that of {passed_to}: gpuward explain {passed_to}", passed_to=passed_to),
             width,
         )
     elif (alert := pages.get("alert", incident["id"])) != incident["id"]:
-        yield from _row(t("alert"), t("{alert}, which began with that incident", alert=alert), width)
+        yield from labelled(t("alert"), t("{alert}, which began with that incident", alert=alert), width)
     for channel, key in pages.get("tickets", {}).items():
-        yield from _row(t("ticket"), f"{key} ({channel})", width)
+        yield from labelled(t("ticket"), f"{key} ({channel})", width)
     if incident["waits"]:
-        yield from _row(t("waits"), incident["waits"], width)
+        yield from labelled(t("waits"), incident["waits"], width)
     if incident["explains"]:
-        yield from _row(t("explains"), many(incident["explains"], "other finding"), width)
+        yield from labelled(t("explains"), many(incident["explains"], "other finding"), width)
     if incident["stale"]:
-        yield from _row(t("old"), t("every fact was old when it arrived; it may be over"), width)
+        yield from labelled(t("old"), t("every fact was old when it arrived; it may be over"), width)
 
 
 def _hit(hit: HitJson | None, width: int) -> Iterator[str]:
@@ -210,22 +212,22 @@ def _hit(hit: HitJson | None, width: int) -> Iterator[str]:
     if hit is None:
         return
     yield ""
-    yield _title(t("WHO IS HIT"))
+    yield title(t("WHO IS HIT"))
     if hit["known"] != "known":
-        yield from _row(t("not known"), t(_UNKNOWN.get(hit["known"], hit["known"])), width)
+        yield from labelled(t("not known"), t(_UNKNOWN.get(hit["known"], hit["known"])), width)
     elif not hit["jobs"]:
-        yield from _row(t("nobody"), t("no job runs there, as of {at}", at=clock(hit["at"])), width)
+        yield from labelled(t("nobody"), t("no job runs there, as of {at}", at=clock(hit["at"])), width)
     for job in hit["jobs"]:
         gone = (
             t("; not there any more since {gone_at}", gone_at=clock(job["gone_at"])) if job["gone_at"] else ""
         )
-        yield from _row(clock(job["since"])[6:14], f"{job['text']}{gone}", width)
+        yield from labelled(clock(job["since"])[6:14], f"{job['text']}{gone}", width)
     if hit["more_jobs"]:
-        yield from _row("", t("and {more_jobs}", more_jobs=many(hit["more_jobs"], "more job")), width)
+        yield from labelled("", t("and {more_jobs}", more_jobs=many(hit["more_jobs"], "more job")), width)
     if hit["why"]:
-        yield from _row("", t("not answered: {why}", why=hit["why"]), width)
+        yield from labelled("", t("not answered: {why}", why=hit["why"]), width)
     if hit["left_out"]:
-        yield from _row(
+        yield from labelled(
             "",
             t("{more_nodes} of it were not asked about", more_nodes=many(hit["left_out"], "more node")),
             width,
@@ -233,80 +235,80 @@ def _hit(hit: HitJson | None, width: int) -> Iterator[str]:
 
 
 def _rule(rule: RuleJson, width: int) -> Iterator[str]:
-    yield from _row(
+    yield from labelled(
         t("rule"), t("{name} (rules {version})", name=rule["name"], version=rule["version"]), width
     )
-    yield from _row(t("because"), rule["because"], width)
+    yield from labelled(t("because"), rule["because"], width)
     if knowledge := rule.get("knowledge"):
-        yield from _row(t("cause"), _either(knowledge["cause"]), width)
-        yield from _row("", knowledge["cause"]["zh"], width)
+        yield from labelled(t("cause"), _either(knowledge["cause"]), width)
+        yield from labelled("", knowledge["cause"]["zh"], width)
 
 
 def _sureness(sure: SurenessJson | None, width: int) -> Iterator[str]:
     if sure is None:
         return
     yield ""
-    yield _title(t("HOW SURE"))
-    yield from _row(sure["level"], _either(sure["reasons"][0]) if sure["reasons"] else "", width)
+    yield title(t("HOW SURE"))
+    yield from labelled(sure["level"], _either(sure["reasons"][0]) if sure["reasons"] else "", width)
     for reason in sure["reasons"][1:]:
-        yield from _row("", _either(reason), width)
+        yield from labelled("", _either(reason), width)
     for number, reason in enumerate(sure["against"]):
-        yield from _row(t("but") if not number else "", _either(reason), width)
+        yield from labelled(t("but") if not number else "", _either(reason), width)
     if sure["alternatives"]:
-        yield from _row(t("it may be"), "; ".join(_either(one) for one in sure["alternatives"]), width)
+        yield from labelled(t("it may be"), "; ".join(_either(one) for one in sure["alternatives"]), width)
 
 
 def _places(places: list[PlaceConsideredJson], width: int) -> Iterator[str]:
     if not places:
         return
     yield ""
-    yield _title(t("WHICH PLACE"))
+    yield title(t("WHICH PLACE"))
     for one in places:
         shown = (
             one["place"]
             if one["best"]
             else t("{place} ({ill} of {of} nodes)", place=one["place"], ill=one["ill"], of=one["of"])
         )
-        yield from _row(t("it is") if one["best"] else t("not"), f"{shown}: {one['why']}", width)
+        yield from labelled(t("it is") if one["best"] else t("not"), f"{shown}: {one['why']}", width)
 
 
 def _changes(changes: list[ChangeJson], width: int) -> Iterator[str]:
     if not changes:
         return
     yield ""
-    yield _title(t("WHAT WOULD CHANGE IT"))
+    yield title(t("WHAT WOULD CHANGE IT"))
     for one in changes:
-        yield from _row(t(_TURNS.get(one["turn"], one["turn"])), _either(one["text"]), width)
+        yield from labelled(t(_TURNS.get(one["turn"], one["turn"])), _either(one["text"]), width)
 
 
 def _evidence(incident: IncidentJson, width: int) -> Iterator[str]:
     for item in incident["evidence"]:
-        yield from _row(
+        yield from labelled(
             clock(item["at"])[6:14],
             f"{item['node']} {item['component']}: {item['kind']}  [{item['id']}]",
             width,
         )
         # The quoted line is broken as little as possible: people search for it.
-        yield from _row("", f"| {item['text']}", width)
+        yield from labelled("", f"| {item['text']}", width)
     more = incident["symptom_count"] - len(incident["symptoms"])
     if more > 0:
-        yield from _row("", t("and {more_symptoms}", more_symptoms=many(more, "more symptom")), width)
+        yield from labelled("", t("and {more_symptoms}", more_symptoms=many(more, "more symptom")), width)
 
 
 def _run(run: ExplainedRunJson, width: int) -> Iterator[str]:
-    yield from _row(t("run"), f"{run['id']}: {run['runbook']} — {run['summary']}", width)
-    yield from _row(t("state"), f"{run['state']}: {run['why']}", width)
+    yield from labelled(t("run"), f"{run['id']}: {run['runbook']} — {run['summary']}", width)
+    yield from labelled(t("state"), f"{run['state']}: {run['why']}", width)
     for line in run["plan"]:
-        yield from _row(t("plan"), line, width)
+        yield from labelled(t("plan"), line, width)
     for plan in run["would"]:
         begins = t("would do") if plan["ok"] else t("would be refused")
         rung = plan["step"].rsplit(".", 2)[1]
         number = f"{(t('back ') if rung.startswith('b') else '')}{rung[1:]}."  # as in the plan
-        yield from _row(t("asked"), f"{number} {begins}: {'; '.join(plan['lines'])}", width)
+        yield from labelled(t("asked"), f"{number} {begins}: {'; '.join(plan['lines'])}", width)
     for gate in _unique(run["gates"]):
-        yield from _row(t("gate"), gate, width)
+        yield from labelled(t("gate"), gate, width)
     for command in run["approvals"]:
-        yield from _row(t("operator"), command["text"], width)
+        yield from labelled(t("operator"), command["text"], width)
     for step in run["steps"]:
         params = ", ".join(f"{key}={value}" for key, value in step["params"].items())
         proof = {None: "", True: t("; verified: it helped"), False: t("; verified: it did not help")}[
@@ -316,14 +318,14 @@ def _run(run: ExplainedRunJson, width: int) -> Iterator[str]:
             t("under way ({doing})", doing=step["doing"]) if step["doing"] else t("under way")
         )
         why = f": {step['why']}" if step["why"] else ""
-        yield from _row(
+        yield from labelled(
             f"{clock(step['at'])[6:14]}",
             f"{step['rung']}: {step['action']}({params}) → {outcome}{why}{proof}",
             width,
         )
-        yield from _row("", f"[{step['id']}]", width)
+        yield from labelled("", f"[{step['id']}]", width)
         if step["evidence"]:
-            yield from _row(
+            yield from labelled(
                 "",
                 t("bundle {evidence}: gpuward evidence {id}", evidence=step["evidence"], id=step["id"]),
                 width,
@@ -332,29 +334,29 @@ def _run(run: ExplainedRunJson, width: int) -> Iterator[str]:
 
 def _pages(pages: list[PageJson], width: int) -> Iterator[str]:
     if not pages:
-        yield from _row("", t("nobody yet"), width)
+        yield from labelled("", t("nobody yet"), width)
     for page in pages:
         how = (
             t(" — delivered {delivered}", delivered=page["delivered"])
             if page["delivered"]
             else t(" — NOT DELIVERED YET")
         )
-        yield from _row(clock(page["at"])[6:14], f"{page['text']}{how}  [{page['id']}]", width)
+        yield from labelled(clock(page["at"])[6:14], f"{page['text']}{how}  [{page['id']}]", width)
         for failure in page["failures"]:
-            yield from _row("", t("failed: {failure}", failure=failure), width)
+            yield from labelled("", t("failed: {failure}", failure=failure), width)
     for ack in pages[-1]["acked"] if pages else ():
-        yield from _row(clock(ack["at"])[6:14], ack["text"], width)
+        yield from labelled(clock(ack["at"])[6:14], ack["text"], width)
 
 
 def _todo(rule: RuleJson, width: int) -> Iterator[str]:
     knowledge = rule.get("knowledge")
     if not knowledge:
         return
-    yield _title(t("WHAT TO DO"))
-    yield from _row("", _either(knowledge["todo"]), width)
-    yield from _row("", knowledge["todo"]["zh"], width)
+    yield title(t("WHAT TO DO"))
+    yield from labelled("", _either(knowledge["todo"]), width)
+    yield from labelled("", knowledge["todo"]["zh"], width)
     for link in knowledge["links"]:
-        yield from _row(t("see"), link, width)
+        yield from labelled(t("see"), link, width)
     yield ""
 
 
@@ -363,33 +365,33 @@ def _commands(
 ) -> Iterator[str]:
     if incident["state"] in ("closed", "explained"):
         return
-    yield _title(t("WHAT YOU CAN TYPE"))
+    yield title(t("WHAT YOU CAN TYPE"))
     if not incident["pages"]["acked_by"]:
-        yield from _row("", f"gpuward ack {incident['id']}", width)
+        yield from labelled("", f"gpuward ack {incident['id']}", width)
     for run in runs:
         if run["state"] == "approval":
-            yield from _row(
+            yield from labelled(
                 "", f"gpuward approve {run['id']}     or: gpuward deny {run['id']} --why '...'", width
             )
     yield from _return(incident, out_of_service, width)
     where = to_hold(incident["node"], incident["scope"])
-    yield from _row("", f"gpuward hold {where} --why '...'", width)
+    yield from labelled("", f"gpuward hold {where} --why '...'", width)
 
 
 def _return(incident: IncidentJson, out_of_service: list[str], width: int) -> Iterator[str]:
     """What many nodes share does not end with one of them."""
     if incident["nodes"] <= 1 and out_of_service == [incident["node"]]:
         ends = t("when it is well: gives it back, which ends this")
-        yield from _row("", f"gpuward return {incident['node']}     {ends}", width)
+        yield from labelled("", f"gpuward return {incident['node']}     {ends}", width)
     elif out_of_service:
-        yield from _row("", t("gpuward return NODE     when it is well: gives it back"), width)
+        yield from labelled("", t("gpuward return NODE     when it is well: gives it back"), width)
         shown = ", ".join(out_of_service[:_MOST_NODES])
         more = (
             t(" and {out_of_service} more", out_of_service=len(out_of_service) - _MOST_NODES)
             if len(out_of_service) > _MOST_NODES
             else ""
         )
-        yield from _row("", t("out of service for this: {shown}{more}", shown=shown, more=more), width)
+        yield from labelled("", t("out of service for this: {shown}{more}", shown=shown, more=more), width)
 
 
 def _either(texts: TwoLanguagesJson) -> str:
@@ -397,11 +399,12 @@ def _either(texts: TwoLanguagesJson) -> str:
     return texts["zh"] if language() == "zh" and texts["zh"] else texts["en"]
 
 
-def _title(text: str) -> str:
+def title(text: str) -> str:
+    """A head line."""
     return click.style(text, fg="cyan", bold=True)
 
 
-def _row(label: str, text: str, width: int) -> Iterator[str]:
+def labelled(label: str, text: str, width: int) -> Iterator[str]:
     """Yields `  label   text`, wrapped with a hanging indent."""
     yield from hanging(f"  {padded(label, _LABEL)} ", text, width)
 

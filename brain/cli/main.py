@@ -31,6 +31,9 @@ COMMANDS: dict[str, Lazy] = {
     ),
     "evidence": lazy("brain.cli.evidence:evidence", "Fetches the evidence bundle of an incident or step."),
     "watch": lazy("brain.cli.watch:watch", "Incidents and notes as they happen."),
+    "top": lazy(
+        "brain.cli.top_command:top", "Incidents, runs and nodes live in a terminal, and answered there."
+    ),
     "console": lazy(
         "brain.cli.console:console", "A link that opens the console in a browser, logged in as you."
     ),

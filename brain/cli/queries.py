@@ -54,7 +54,7 @@ def status(client: Client, plain: bool) -> None:
         ),
         (t("incidents"), t("{incidents_open} open", incidents_open=found["incidents_open"])),
     ]
-    if old := _out_of_date(found):
+    if old := out_of_date(found):
         lines.append((t("OUTDATED"), old))
     if found["stopped"]:
         lines.insert(1, (t("STOPPED"), found["stopped"]))
@@ -142,14 +142,15 @@ def nodes(client: Client, plain: bool) -> None:
 def warn_of_old(client: Client) -> None:
     """Says so on stderr where what the brain shows is how things were: nodes that died since look alive there."""
     status: StatusJson = client.get("status")
-    if old := _out_of_date(status):
+    if old := out_of_date(status):
         click.echo(
             t("{brain} of cell {cell}: OUTDATED: {old}", brain=status["brain"], cell=status["cell"], old=old),
             err=True,
         )
 
 
-def _out_of_date(status: StatusJson) -> str:
+def out_of_date(status: StatusJson) -> str:
+    """Since when, and why, what the brain shows is old news; empty: it is not."""
     why = deaf(status)
     asof = (
         t("as of {log_time}", log_time=clock(status["log_time"])) if status["log_time"] else t("from before")

@@ -56,6 +56,7 @@ class History(Past, Named, Protocol):
         self,
         *,
         state: str,
+        over: bool,
         runbook: str,
         node: str,
         incident: str,

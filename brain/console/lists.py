@@ -64,6 +64,7 @@ def runs(query: RunsQuery, pause: Pause, history: History) -> bytes:
     after = place(query.cursor, float, str)
     found = history.runs_page(
         state=query.state or "",
+        over=not query.under_way,
         runbook=query.runbook,
         node=query.node,
         incident=query.incident,

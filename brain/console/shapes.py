@@ -16,9 +16,11 @@ from brain.console.api.incident_shapes import (
     StepShape,
 )
 from brain.console.api.status_shapes import HoldShape, ModeShape
-from brain.core.state import Hold, IncidentState, State
+from brain.core.state import Hold, IncidentState, RunState, State
 
 Json = dict[str, Any]
+# Of a run in another state its deadline is an old one
+_UNTIL_THEN = (RunState.PERFORMING, RunState.VERIFYING)
 
 
 def iso(at: float) -> str | None:
@@ -104,6 +106,7 @@ def run_fields(raw: Mapping[str, Any]) -> Json:
             RungShape(name=rung["name"], do=rung["do"], params=rung["params"]) for rung in runbook["rungs"]
         ],
         "approved_by": (raw["approved"] or {}).get("who", ""),
+        "until": iso(raw["deadline"]) if raw["state"] in _UNTIL_THEN else None,
         "steps": [step(raw, item) for item in raw["steps"]],
     }
 

@@ -14,6 +14,7 @@ from aiohttp import hdrs, web
 
 from brain.console.access.route import Handler, Route
 from brain.console.packing import PACKED_FROM, takes_gzip
+from brain.console.words import LANGUAGES, SUFFIX
 
 FOLDER = Path(__file__).resolve().parent / "web"
 PREFIX = "/web/"
@@ -42,8 +43,6 @@ POLICY = (
     "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types lit-html"
 )
-WORDS = ".ftl"  # Project Fluent; a language's files are one catalogue
-LANGUAGES = ("en", "zh")
 _IMPORT = re.compile(r"^(?:import|export) [^'\n]*'(\.[^']+)'", re.MULTILINE)
 _TYPES = {".js": "text/javascript", ".webmanifest": "application/manifest+json"}
 
@@ -62,11 +61,11 @@ def routes() -> list[Route]:
     served = {
         file.relative_to(FOLDER).as_posix(): _file(file.read_bytes(), file.name)
         for file in sorted(FOLDER.rglob("*"))
-        if file.is_file() and file.suffix != WORDS
+        if file.is_file() and file.suffix != SUFFIX
     }
     for language in LANGUAGES:
-        files = sorted((FOLDER / "words" / language).glob(f"*{WORDS}"))
-        served[f"words/{language}{WORDS}"] = _file(b"\n".join(file.read_bytes() for file in files), WORDS)
+        files = sorted((FOLDER / "words" / language).glob(f"*{SUFFIX}"))
+        served[f"words/{language}{SUFFIX}"] = _file(b"\n".join(file.read_bytes() for file in files), SUFFIX)
     frames = {page: _file(frame_of(page).encode(), "index.html") for page in PAGES.values()}
 
     def one(found: _File) -> Handler:

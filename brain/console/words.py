@@ -2,10 +2,13 @@
 
 import re
 from functools import cache
+from pathlib import Path
 
 from agent.contract.errors import BugError
-from brain.console.web_routes import FOLDER, WORDS
 
+FOLDER = Path(__file__).resolve().parent / "web" / "words"
+SUFFIX = ".ftl"  # Project Fluent; a language's files are one catalogue
+LANGUAGES = ("en", "zh")
 _MESSAGE = re.compile(r"^([a-zA-Z][\w-]*) = (.*)$", re.MULTILINE)
 _PLACEABLE = re.compile(r"\{ \$(\w+) \}")
 
@@ -14,7 +17,7 @@ class Words:
     """The texts of one language. Of Project Fluent's syntax it reads texts of one line with values, `{ $name }`."""
 
     def __init__(self, language: str) -> None:
-        """`language`: one of web_routes.LANGUAGES."""
+        """`language`: one of LANGUAGES."""
         self.language = language
         self._texts = _texts(language)
 
@@ -26,6 +29,10 @@ class Words:
                 f"words/{self.language}: {key} is not a text with the values {sorted(values)}: {text!r}"
             )
         return _PLACEABLE.sub(lambda found: str(values[found[1]]), text)
+
+    def known(self, key: str) -> str:
+        """Returns a text without values; empty: the catalogue has none of this name."""
+        return self(key) if key in self._texts else ""
 
     def span(self, seconds: float) -> str:
         """A span in words: the two largest units are enough."""
@@ -41,5 +48,5 @@ class Words:
 
 @cache
 def _texts(language: str) -> dict[str, str]:
-    files = sorted((FOLDER / "words" / language).glob(f"*{WORDS}"))
+    files = sorted((FOLDER / language).glob(f"*{SUFFIX}"))
     return {key: text for file in files for key, text in _MESSAGE.findall(file.read_text(encoding="utf-8"))}

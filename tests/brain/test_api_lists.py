@@ -124,6 +124,7 @@ def with_runs(model: ReadModel) -> ReadModel:
             node=f"n{number % 9}",
             started_at=1000.0 + number // 5,
             state=states[number % 3],
+            ended_at=0.0 if number % 3 == 1 else 2000.0,
             runbook=replace(one.runbook, name=f"book-{number % 2}"),
         )
         for number in range(MANY)
@@ -142,6 +143,7 @@ def runs(model: ReadModel, **query: Any) -> Any:
     [
         ({}, list(range(MANY))),
         ({"state": "approval"}, [one for one in range(MANY) if one % 3 == 1]),
+        ({"under_way": True}, [one for one in range(MANY) if one % 3 == 1]),
         ({"runbook": "*-1"}, [one for one in range(MANY) if one % 2]),
         ({"runbook": "book"}, []),
         ({"node": "n[78]"}, [one for one in range(MANY) if one % 9 in (7, 8)]),

@@ -23,8 +23,7 @@ from brain.console.reports.gather import StandingNow, ToldReport
 from brain.console.reports.mail import Envelope
 from brain.console.reports.page import ReportPage
 from brain.console.reports.schedule import DueReport
-from brain.console.web_routes import LANGUAGES
-from brain.console.words import Words
+from brain.console.words import LANGUAGES, Words
 from brain.core.state import Hold
 from brain.reports_config import ReportConfig
 from tests.brain.world import GPU, Story, history_of

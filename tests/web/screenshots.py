@@ -2,13 +2,18 @@
 and from the report of a simulated month; `month` alone takes the latter.
 """
 
+import asyncio
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from playwright.sync_api import Browser
 
+from brain.cli.client import Client
+from brain.cli.top.app import Top
+from brain.console.words import Words
 from tests.e2e.up import Up, running
 from tests.web.kit import DESK, PHONE, chromium, look, token
 
@@ -29,6 +34,7 @@ def main() -> None:
     ):
         story(up)
         take(up, browser)
+        terminal(up, browser)
 
 
 def month(file: Path, browser: Browser) -> None:
@@ -74,6 +80,31 @@ def take(up: Up, browser: Browser) -> None:
         one.log_in(token(up))
         one.open("/")
         one.page.screenshot(path=IMAGES / "now-zh.png")
+
+
+def terminal(up: Up, browser: Browser) -> None:
+    """`gpuward top` on the step that waits for an approval."""
+    page = browser.new_page(viewport={"width": DESK[0], "height": 760})
+    with ThreadPoolExecutor(1) as beside:  # Playwright has this thread's event loop
+        drawn = beside.submit(asyncio.run, _drawn(up)).result()
+    page.set_content(f"<style>body {{ margin: 0 }} svg {{ width: 100% }}</style>{drawn}")
+    page.screenshot(path=IMAGES / "top.png")
+    page.close()
+
+
+async def _drawn(up: Up) -> str:
+    client = Client(f"http://127.0.0.1:{up.port}")
+    app = Top(client, Words("en"), client.get("status"))
+    async with app.run_test(size=(120, 34)) as pilot:
+        wanted = _needs(up, "approval")
+        while (one := app.view.selected) is None or one.key != wanted:
+            await pilot.press("down")
+            await pilot.pause(0.1)
+        while "WHY WE THINK SO" not in "".join(
+            line.text for line in app.screen._compositor.render_strips(app.size)
+        ):
+            await pilot.pause(0.1)
+        return app.export_screenshot()
 
 
 def _needs(up: Up, kind: str) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from brain.console import web_routes
-from brain.console.web_routes import FOLDER, LANGUAGES, PAGES
+from brain.console.web_routes import FOLDER, PAGES
+from brain.console.words import LANGUAGES
 
 OURS = sorted(file for file in FOLDER.rglob("*.js") if "vendor" not in file.parts)
 DANGEROUS = (
@@ -74,12 +75,28 @@ def test_every_word_that_a_page_uses_is_there() -> None:
             assert prefix == "note-" or any(key.startswith(prefix) for key in keys), f"{file.name}: {prefix}"
 
 
+def test_every_word_that_the_terminal_uses_is_there() -> None:
+    """Where it is never drawn in a test, too."""
+    keys = {key for file in catalogue("en").values() for key in file}
+    used = {
+        key
+        for file in (FOLDER.parents[1] / "cli" / "top").glob("*.py")
+        for key in re.findall(r"\bwords\(\"([\w-]+)\"[,)]", file.read_text(encoding="utf-8"))
+    }
+    assert len(used) > 30
+    assert used <= keys
+
+
 def test_every_word_is_used() -> None:
-    by_brain = sorted((FOLDER.parent / "reports").glob("*.py"))
+    by_brain = sorted(
+        [*(FOLDER.parent / "reports").glob("*.py"), *(FOLDER.parents[1] / "cli" / "top").glob("*.py")]
+    )
     text = "\n".join(file.read_text(encoding="utf-8") for file in (*OURS, *by_brain)).replace('"', "'")
     prefixes = {f"{one}-" for one in re.findall(r"\bword\('([\w-]+)'", text)} | set(
         re.findall(r"`([\w-]+-)\$", text)
     )
+    prefixes |= set(re.findall(r"\bf'([a-z][\w-]*-)\{", text))
+    prefixes |= {f"{one}-" for one in re.findall(r"\bword\(words, '([\w-]+)'", text)}
     prefixes |= {"run-"}  # stateMark takes it as an argument
     prefixes |= {"state-"}
     for key in (key for file in catalogue("en").values() for key in file):

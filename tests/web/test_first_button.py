@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Route
 
-from brain.console.web_routes import LANGUAGES
+from brain.console.words import LANGUAGES
 from tests.e2e.up import Up, running
 from tests.web.kit import DESK, PHONE, look, token
 

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page
 
-from brain.console.web_routes import LANGUAGES
+from brain.console.words import LANGUAGES
 from tests.e2e.up import Up, running
 from tests.web.kit import DESK, PHONE, Look, look, token
 

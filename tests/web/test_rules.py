@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page
 
-from brain.console.web_routes import LANGUAGES
+from brain.console.words import LANGUAGES
 from tests.e2e.up import Up, running
 from tests.web.kit import DESK, PHONE, look, token
 

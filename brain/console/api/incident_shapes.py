@@ -180,6 +180,9 @@ class RunShape(Shape):
     rung: int = Field(description="The number of the rung that it has come to, from 1.")
     rungs: list[RungShape]
     approved_by: str
+    until: Time | None = Field(
+        description="When its step is given up, or its symptoms must be gone; null: neither is waited for."
+    )
     steps: list[StepShape]
 
 
@@ -194,6 +197,7 @@ class RunsQuery(Paged):
     """Which runs. `limit`: 100 where it is left out."""
 
     state: RunState | None = Field(default=None, description="Only those in this state.")
+    under_way: bool = Field(default=False, description="Only those that are not over.")
     runbook: Pattern = Field(default="", description="Only those of these runbooks (glob).")
     node: Pattern = Field(default="", description="Only those at these nodes (glob).")
     incident: str = Field(default="", max_length=300, description="Only those of this incident.")

@@ -125,6 +125,12 @@ s-incidents-and-notes-as-they-happen-until-ctrl-c-2d65a3a5 =
     实时显示故障和记录，直到 Ctrl-C。
 
     如果输出不是终端：每条记录一行（--json：JSON 行）。连接中断后会从原处继续。
+s-incidents-runs-and-nodes-live-in-a-terminal-and-fffe3b53 = 在终端中实时显示故障、运行和节点，并在其中答复。
+s-incidents-runs-and-nodes-live-in-this-terminal-what-3743a007 =
+    在此终端中实时显示故障、运行和节点：需要人处理的排在最前，每一项都有解释，并用按键答复。
+
+    `?` 显示按键，`q` 退出。对 brain 说的每句话都会先原样显示并询问。用于管道或脚本：
+    `gpuward incidents --json`、`gpuward watch`。
 s-injects-a-fault-into-a-simulated-node-of-a-60289093 = 向正在运行的 `up` 的一个模拟节点注入故障。
 s-injects-the-drill-name-into-a-simulated-node-of-81b39766 = 向正在运行的 `gpuward up` 的一个模拟节点注入演练 NAME。
 s-language-of-help-and-answers-also-behind-a-command-b11ad071 = 帮助和回答所用的语言，也可以写在命令之后；默认：由区域设置（locale）决定。有 --json 时总是英语。

@@ -442,6 +442,7 @@ s-gone-gone-a-node-or-a-person-who-comes-73496209 = 已移除：{ $gone }。以�
 s-gpuward-cell-rotate-server-the-brain-does-it-by-bf78cc4a = gpuward cell rotate server；brain 运行且有 ca.key 时会自行更换
 s-gpuward-doctor-which-or-url-of-the-brain-that-00e35309 = `gpuward doctor { $which }`，或给出所指 brain 的 --url
 s-gpuward-token-create-user-and-put-it-where-that-105e0262 = `gpuward token create { $user }`，并放到使用该令牌的地方；供机器使用时加 `--for 365d`。没有人使用的：`gpuward token revoke { $id }`
+s-gpuward-top-needs-a-terminal-that-it-can-draw-4c1bdc3a = `gpuward top` 需要一个能绘制的终端。用于管道或脚本：`gpuward incidents`、`gpuward runs` 和 `gpuward nodes`（--json），以及持续输出的 `gpuward watch`
 s-gpuward-would-run-runbook-9ce08060 = gpuward 会执行 { $runbook }：
 s-in-force-76d1f4a0 = ，已生效
 s-in-operator-mode-the-brain-s-nkey-belongs-to-341909d8 = 在 operator 模式下 brain 的 NKEY 属于一个账户的用户，gpuward 不更换它：请用您的 operator 工具取消该用户，并另建一个

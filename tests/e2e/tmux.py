@@ -1,0 +1,75 @@
+"""A real terminal with a program in it, as over ssh: tmux, which reads what the program draws and types what a test says."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+WITHIN_S = 120.0
+
+
+class Tmux:
+    """One program in a terminal of this size; its own server, so that nobody's session is touched."""
+
+    def __init__(
+        self, folder: Path, *command: str, env: dict[str, str], size: tuple[int, int] = (80, 24)
+    ) -> None:
+        if shutil.which("tmux") is None:
+            pytest.skip("needs tmux")
+        self._socket = folder / "tmux.sock"
+        self._env = {name: text for name, text in os.environ.items() if name not in ("TMUX", "NO_COLOR")}
+        self._env |= {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color"} | env
+        columns, rows = size
+        self._tmux("-f", os.devnull, "new-session", "-d", "-x", str(columns), "-y", str(rows), *command)
+        self._tmux("set-option", "-g", "remain-on-exit", "on")
+
+    def _tmux(self, *args: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-u", "-S", str(self._socket), *args],
+            env=self._env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, f"{args}: {done.stderr}"
+        return done.stdout
+
+    def screen(self, *, colours: bool = False) -> str:
+        """What stands there; `colours`: with the escape sequences that make it so."""
+        return self._tmux("capture-pane", "-p", *(["-e"] if colours else []))
+
+    def press(self, *keys: str) -> None:
+        """Types keys by tmux's names (`Tab`, `Enter`, `Escape`, letters)."""
+        for key in keys:
+            self._tmux("send-keys", key)
+
+    def type(self, text: str) -> None:
+        """Types a text."""
+        self._tmux("send-keys", "-l", text)
+
+    def until(self, look: Callable[[str], object], what: str) -> str:
+        """Waits for something on the screen."""
+        deadline = time.monotonic() + WITHIN_S
+        while not look(screen := self.screen()):
+            assert time.monotonic() < deadline, f"not within {WITHIN_S} s: {what}\n{screen}"
+            time.sleep(0.1)
+        return screen
+
+    def sees(self, *texts: str) -> str:
+        """Waits until all of these stand there, however the lines are broken; returns the screen."""
+        return self.until(
+            lambda screen: all(text in " ".join(screen.split()) for text in texts), f"{texts} are seen"
+        )
+
+    def ended(self) -> int | None:
+        """The exit status of the program; None: it runs."""
+        dead, status = self._tmux("list-panes", "-F", "#{pane_dead} #{pane_dead_status}").split(" ", 1)
+        return int(status) if dead == "1" else None
+
+    def end(self) -> None:
+        """Of the terminal, and what runs in it."""
+        self._tmux("kill-server")
