@@ -46,7 +46,7 @@ KEPT_NOTES = 1000
 WIDE, LOW = (
     140,
     16,
-)  # columns from which the details stand beside the list; lines below which they are left out
+)  # columns from which the details stand beside the list, lines below which they are left out
 
 
 class Top(App[None]):
@@ -262,6 +262,8 @@ class Top(App[None]):
 
     def _show_details(self, *, keep: bool = False) -> None:
         """`keep`: the same row, so it stays scrolled where it was."""
+        if not self._drawn:
+            return
         one, box = self.view.selected, self._box
         if not keep:
             box.scroll_home(animate=False)
@@ -279,7 +281,7 @@ class Top(App[None]):
 
     def on_row_view_moved(self, event: RowView.Moved) -> None:
         """Another row is selected: what is known of it is asked for."""
-        if event.view is self.view:
+        if self._drawn and event.view is self.view:
             self._ask()
 
     def _ask(self) -> None:
@@ -289,9 +291,10 @@ class Top(App[None]):
 
     def on_resize(self, event: Resize) -> None:
         """Wide terminals have the details beside the list; low ones have them on Enter."""
-        self._body.set_class(event.size.width >= WIDE, "wide")
-        self._body.set_class(event.size.height < LOW, "low")
-        self.call_after_refresh(self._show_details, keep=True)
+        if self._drawn:
+            self._body.set_class(event.size.width >= WIDE, "wide")
+            self._body.set_class(event.size.height < LOW, "low")
+            self.call_after_refresh(self._show_details, keep=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A question has the keys to itself, and whoever types a filter types letters."""
@@ -354,13 +357,13 @@ class Top(App[None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filters while somebody types."""
-        if event.input is self._find:
+        if self._drawn and event.input is self._find:
             self.view.find(event.value)
             self._show_head()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Keeps the filter."""
-        if event.input is self._find:
+        if self._drawn and event.input is self._find:
             self._leave_find()
 
     def _leave_find(self) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.events import Resize
+from textual.geometry import Size
 
 from brain.cli.client import Client
 from brain.cli.top import frame, wire
@@ -197,3 +199,13 @@ async def test_it_ends_at_once(tmp_path: Path) -> None:
             await pilot.press("q")
         assert isinstance(app.wire, Wire)
         assert app.wire._ended.is_set()
+
+
+async def test_what_comes_when_it_has_ended_is_nobodys(tmp_path: Path) -> None:
+    """A row that is told of as somebody types `q`, a terminal that is resized then: no traceback is left on the screen."""
+    with served(tmp_path, link_down()) as whole:
+        async with terminal(whole) as at:
+            await at.until(lambda: len(at.app.view.shown) == 3, "the list is there")
+            view = at.app.view
+        at.app.on_row_view_moved(view.Moved(view))
+        at.app.on_resize(Resize(Size(80, 24), Size(80, 24)))
