@@ -43,10 +43,8 @@ TICK_S = 1.0
 AGES = 5  # after so many seconds the ages in the list are drawn anew; over a slow line each costs bytes
 MOST_AT_ONCE = 2000  # heard things that one drawing handles
 KEPT_NOTES = 1000
-WIDE, LOW = (
-    140,
-    16,
-)  # columns from which the details stand beside the list, lines below which they are left out
+# Columns from which the details stand beside the list, lines below which they are left out.
+WIDE, LOW = 140, 16
 
 
 class Top(App[None]):
@@ -145,8 +143,8 @@ class Top(App[None]):
         if not self._drawn or not drained(self.wire.heard, MOST_AT_ONCE, self._take):
             return
         if self._fresh_notes:
-            self._fresh_notes = False
             self._view(Tab.NOTES).show(rows.notes(self.words, self._notes))
+        self._fresh_notes = False
         self._show_head()
         self._show_banner()
 
@@ -240,8 +238,7 @@ class Top(App[None]):
             late=next(iter(self._late.values()), ""),
             when=self._as_of(self.tab),
         )
-        banner = self._static("banner")
-        banner.set_class(bool(lines), "seen")
+        banner = self._static("banner").set_class(bool(lines), "seen")
         banner.update(Text("\n".join(lines)))
 
     def _as_of(self, tab: Tab) -> str:
