@@ -36,6 +36,7 @@ from brain.core.pack.spec import (
     Tickets,
 )
 from brain.nats_config import EvidenceConfig, LogConfig, NatsConfig
+from brain.outgoing_config import OutgoingConfig
 from brain.reports_config import ReportConfig
 from brain.topology.places_file import read_places
 from brain.traces_config import TracesConfig
@@ -85,6 +86,7 @@ class BrainConfig(_Model):
     alerts: AlertsConfig = AlertsConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
     traces: TracesConfig = TracesConfig()
+    outgoing: OutgoingConfig = OutgoingConfig()
     # Which reports are mailed, when, and to whom
     reports: tuple[ReportConfig, ...] = ()
     # Folder; none: the rules that came with gpuward
