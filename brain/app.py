@@ -82,6 +82,7 @@ from brain.leader.timers import TimerService
 from brain.leader.trace_export import trace_exports
 from brain.notify import dead_mans_switch
 from brain.notify import notifier as channels
+from brain.outgoing import outgoing, to_environment
 from brain.own_name import own_name
 from brain.ufm import events
 
@@ -146,7 +147,11 @@ async def run(
         snapshots = Snapshots(config.data_dir / "state.snapshot")
 
         # Pages and notes.
-        notifier = channels.build(config.channels, config.groups, config.data_dir, traced=config.traces.on)
+        way = outgoing(config.outgoing)
+        to_environment(way)
+        notifier = channels.build(
+            config.channels, config.groups, config.data_dir, traced=config.traces.on, way=way
+        )
         stack.push_async_callback(notifier.close)
         clock = LogClock()
         notes = BrainNotes(name, clock, history)
@@ -348,7 +353,11 @@ async def run(
             after_s=config.nobody_leads_after_s,
         )
         switches = dead_mans_switch.dead_mans_switches(
-            config.dead_mans_switches, cell=config.cell, works=leader_watch.healing_works, note=notes.write
+            config.dead_mans_switches,
+            cell=config.cell,
+            works=leader_watch.healing_works,
+            note=notes.write,
+            way=way,
         )
         for switch in switches:
             stack.push_async_callback(switch.close)

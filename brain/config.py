@@ -36,6 +36,7 @@ from brain.core.pack.spec import (
     Tickets,
 )
 from brain.nats_config import EvidenceConfig, LogConfig, NatsConfig
+from brain.outgoing_config import OutgoingConfig
 from brain.reports_config import ReportConfig
 from brain.topology.places_file import read_places
 from brain.traces_config import TracesConfig
@@ -85,6 +86,7 @@ class BrainConfig(_Model):
     alerts: AlertsConfig = AlertsConfig()
     snapshot: SnapshotConfig = SnapshotConfig()
     traces: TracesConfig = TracesConfig()
+    outgoing: OutgoingConfig = OutgoingConfig()
     # Which reports are mailed, when, and to whom
     reports: tuple[ReportConfig, ...] = ()
     # Folder; none: the rules that came with gpuward
@@ -275,19 +277,19 @@ def _check_modes(config: BrainConfig, where: str) -> None:
 
 
 def load(path: Path | None) -> BrainConfig:
-    """Reads the configuration in `path` (None: only defaults); ConfigError names file and key."""
+    """Reads the configuration in `path` (None: only defaults); ConfigError names file and key, WrongText where it was read."""
     if path is None:
         return parse({}, "defaults", Path.cwd())
     text = read_text(path)
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(toml_lines.not_toml(str(path), text, error)) from error
+        raise options.WrongText(toml_lines.not_toml(str(path), text, error)) from error
     try:
         config = parse(raw, str(path), path.resolve().parent)
         _check_modes(config, str(path))
     except ConfigError as error:
-        raise ConfigError(toml_lines.with_lines(str(error), str(path), text)) from error
+        raise options.WrongText(toml_lines.with_lines(str(error), str(path), text)) from error
     config._file = path.resolve()
     return config
 
@@ -313,7 +315,7 @@ def locating(loaded: BrainConfig) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(located(str(error), loaded)) from error
+        raise type(error)(located(str(error), loaded)) from error
 
 
 def read_text(path: Path) -> str:

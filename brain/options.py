@@ -12,6 +12,12 @@ from agent.contract.errors import ConfigError
 from brain.core.operators import scopes
 
 T = TypeVar("T")
+
+
+class WrongText(ConfigError):
+    """What brain.toml itself says is wrong, whatever the machine has: only another text helps."""
+
+
 _UNKNOWN = "is not an option here"
 _SAYS = {"missing": "is missing", "unexpected_keyword_argument": _UNKNOWN}
 
@@ -41,7 +47,7 @@ def options(shape: type[T], table: Mapping[str, Any], where: str) -> T:
         says = _SAYS.get(first["type"], first["msg"])
         if says == _UNKNOWN:
             says += meant(shape, parts)
-        raise ConfigError(f"{where}.{'.'.join(parts)}: {says}") from error
+        raise WrongText(f"{where}.{'.'.join(parts)}: {says}") from error
 
 
 def plug_in(table: Any, where: str, types: Mapping[str, str]) -> Any:
@@ -50,11 +56,11 @@ def plug_in(table: Any, where: str, types: Mapping[str, str]) -> Any:
     Only what a site configures is imported. ConfigError when the type is missing or unknown.
     """
     if not isinstance(table, Mapping):
-        raise ConfigError(f"{where}: must be a table with a type and its options")
+        raise WrongText(f"{where}: must be a table with a type and its options")
     name = table.get("type")
     if not isinstance(name, str) or name not in types:
         says = "is missing" if name is None else f"unknown type {name!r}"
-        raise ConfigError(f"{where}.type: {says} (have: {', '.join(types)})")
+        raise WrongText(f"{where}.type: {says} (have: {', '.join(types)})")
     module, _, function = types[name].partition(":")
     return getattr(importlib.import_module(module), function)
 

@@ -88,6 +88,7 @@ COMMAND_LINE = """\
 | 1 | failed, or refused; `check` and `doctor` have found an error |
 | 2 | an option or a file must be corrected |
 | 3 | nothing has happened yet: a second person must say the same (`console.two_persons`) |
+| 78 | `run`: the text of brain.toml is wrong; gpuward.service waits for a person (at any other status it tries again) |
 | 130 | interrupted |
 
 | variable | option | meaning |

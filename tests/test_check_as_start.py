@@ -12,6 +12,7 @@ import pytest
 from agent.contract.errors import ConfigError
 from brain import app, config
 from brain.cli import as_start
+from brain.cli.run import WRONG_TEXT
 
 RUN = [sys.executable, "-m", "brain", "run", "--config"]
 PERSON = '[console.users.ann]\nrole = "operator"\n'
@@ -158,3 +159,30 @@ async def test_before_the_cell_is_made_its_files_may_be_missing(folder: Path) ->
     cell.mkdir(parents=True)
     with pytest.raises(ConfigError, match=r"server\.pem"):
         await as_start.check(config.load(file))
+
+
+@pytest.mark.parametrize(
+    ("text", "starts", "checks"),
+    [
+        ("consol = 1\n", WRONG_TEXT, 2),
+        ("[console\n", WRONG_TEXT, 2),
+        ('[channels.c]\ntype = "webhook"\nulr = "http://127.0.0.1:1/"\n', WRONG_TEXT, 2),
+        ('[channels.c]\ntype = "webhook"\nurl = "http://127.0.0.1:1/"\nsecret_file = "gone"\n', 2, 2),
+    ],
+    ids=[
+        "a key that there is not",
+        "no TOML",
+        "a key of a channel that there is not",
+        "a file that is not there",
+    ],
+)
+def test_a_text_that_is_wrong_ends_otherwise_than_what_may_mend_itself(
+    folder: Path, text: str, starts: int, checks: int
+) -> None:
+    """systemd tells the two apart: the first waits for a person, the second is tried again (gpuward.service)."""
+    file = configuration(folder, text)
+    started = subprocess.run([*RUN, file], capture_output=True, text=True, timeout=120)
+    checked = subprocess.run([*RUN, file, "--check"], capture_output=True, text=True, timeout=120)
+    assert (started.returncode, checked.returncode) == (starts, checks), (started, checked)
+    assert "Traceback" not in started.stderr
+    assert started.stderr.splitlines()[-1] == checked.stderr.splitlines()[-1]

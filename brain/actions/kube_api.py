@@ -192,7 +192,11 @@ def _fenced(client: Any) -> Any:
     """Lets the library send its requests through the fence (brain/fence.py), on the connections that it has made."""
     made = client.rest_client.pool_manager
     client.rest_client.pool_manager = aiohttp.ClientSession(
-        connector=made.connector, trust_env=True, read_bufsize=1 << 21, request_class=fence.Request
+        connector=made.connector,
+        # A proxy of the environment, which is that of [outgoing], leads out of the site.
+        trust_env=False,
+        read_bufsize=1 << 21,
+        request_class=fence.Request,
     )
     made.detach()
     return client

@@ -25,6 +25,7 @@ from brain.core.pack.spec import Scalar
 from brain.leader import trace_outputs
 from brain.leader.report_mail import scheduled_reports
 from brain.notify import dead_mans_switch, notifier
+from brain.outgoing import outgoing
 from brain.own_name import own_name
 from brain.ufm import events
 
@@ -33,12 +34,15 @@ async def check(loaded: config.BrainConfig) -> None:
     """ConfigError: the brain would not start with this configuration, or could not do what it names."""
     own_name(loaded)
     loaded = _before_the_cell(loaded)
+    way = outgoing(loaded.outgoing)
     async with AsyncExitStack() as stack:
         loaded.places()
         if loaded.archive.on:
             archive_store.require(loaded.archive)
         _bus(loaded)
-        stack.push_async_callback(notifier.build(loaded.channels, loaded.groups, loaded.data_dir).close)
+        stack.push_async_callback(
+            notifier.build(loaded.channels, loaded.groups, loaded.data_dir, way=way).close
+        )
         build_real(loaded, _NoNodes(), stack, _unasked)
         for ufm in events.listeners(
             loaded.ufm, put=_nobody, note=_unsaid, leads=_never, data_dir=loaded.data_dir

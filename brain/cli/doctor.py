@@ -52,6 +52,7 @@ IN_ITS_FOLDER: Mapping[Callable[[Installation], Iterator[HealthLine]], str] = {
 ASKING: Sequence[Callable[[Installation], AsyncIterator[HealthLine]]] = (
     broker.broker,
     counterparts.own_actions,
+    counterparts.way_out,
     counterparts.channels,
     counterparts.reports,
     counterparts.logins,

@@ -24,6 +24,7 @@ from brain.cli import brain_toml
 from brain.cli.client import Client, for_client
 from brain.cli.operator_commands import Duration
 from brain.cli.terminal import as_json, print_json
+from brain.outgoing import outgoing, to_environment
 
 
 class When(click.ParamType[float]):
@@ -322,7 +323,10 @@ def _opened(url: str, path: Path | None) -> ArchiveStore:
     """An archive, with the endpoint and credentials of brain.toml."""
     url = url if "://" in url else str(Path(url).resolve())
     chosen = brain_toml.chosen(path) if path is not None or url.startswith("s3:") else None
-    known = brain_config.load(chosen).archive if chosen is not None else ArchiveConfig()
+    loaded = brain_config.load(chosen) if chosen is not None else None
+    known = loaded.archive if loaded is not None else ArchiveConfig()
+    if loaded is not None:
+        to_environment(outgoing(loaded.outgoing))
     try:
         config = ArchiveConfig.model_validate(known.model_dump() | {"url": url})
     except ValidationError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from agent.contract.errors import ConfigError, Unreachable
+from agent.contract.inert import inert_lines
 from agent.shared import inert_log
 from agent.shared.inert_log import LogFormat
 from agent.shared.words import t
@@ -20,10 +21,12 @@ from brain.adapters import archive_store, files
 from brain.cli import as_start
 from brain.cli.as_owner import owner
 from brain.leader import executor
+from brain.options import WrongText
 
 # Of Python's collector: an event leaves no cycle behind, and to look for some each 700 objects (the default), took a
 # tenth of the time in which a log is read. What does make cycles (requests of the console) waits as a few megabytes.
 COLLECT_AFTER = (20_000, 20, 100)
+WRONG_TEXT = 78  # exit status, EX_CONFIG of sysexits.h: gpuward.service does not start a brain again that ended so (decision 81)
 
 
 @click.command()
@@ -43,6 +46,18 @@ COLLECT_AFTER = (20_000, 20, 100)
 )
 def run(path: Path | None, data: Path | None, port: int | None, verbose: bool, check: bool) -> None:
     """The brain service. SIGTERM and Ctrl-C stop it cleanly, SIGHUP reads rules and runbooks again."""
+    try:
+        _run_or_check(path, data, port, verbose=verbose, check=check)
+    except WrongText as error:
+        if check:
+            raise
+        click.echo(f"gpuward: {inert_lines(str(error))}", err=True)
+        raise click.exceptions.Exit(WRONG_TEXT) from error
+
+
+def _run_or_check(
+    path: Path | None, data: Path | None, port: int | None, *, verbose: bool, check: bool
+) -> None:
     loaded = overridden(config.load(path), data, port)
     if check:
         with config.locating(loaded):

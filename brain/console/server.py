@@ -55,6 +55,7 @@ from brain.console.outcomes import routes as outcome_routes
 from brain.console.pack import routes as pack_routes
 from brain.console.reading import Reading
 from brain.console.reports import routes as report_routes
+from brain.outgoing import outgoing
 
 MAX_BODY = 65_536
 # Of a browser that has come in by a token; with an identity provider: console.oidc.session_s
@@ -142,7 +143,10 @@ class Console:
         from brain.console.access.oidc import provider
 
         return login_routes.routes(
-            self._brain, self._door, provider(config, self._users.groups), self._sessions
+            self._brain,
+            self._door,
+            provider(config, self._users.groups, outgoing(self._brain.config.outgoing)),
+            self._sessions,
         )
 
     def app(self) -> web.Application:

@@ -26,6 +26,7 @@ from brain.adapters.readmodel import ReadModel
 from brain.config import BrainConfig
 from brain.console.reading import Rests
 from brain.leader.trace_outputs import TraceOutput, outputs
+from brain.outgoing import outgoing
 from brain.traces import otlp
 from brain.traces.ids import span_id, trace_id
 from brain.traces.spans import Span, Value
@@ -350,6 +351,6 @@ def trace_exports(
             TraceExport(
                 output, reader=readmodel.reader(Rests().pause), leads=leads, note=note, resource=resource
             )
-            for output in outputs(config.traces)
+            for output in outputs(config.traces, outgoing(config.outgoing))
         ]
     )

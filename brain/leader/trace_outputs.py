@@ -13,6 +13,7 @@ from agent.contract.errors import ConfigError, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import warn_if_open
 from brain.notify import http
+from brain.outgoing import DIRECT, Outgoing
 from brain.traces_config import TracesConfig
 
 MODE = 0o640  # of the file, which quotes kernel lines; its group may read it, to send it on
@@ -128,14 +129,14 @@ class TraceFile:
         return Unreachable(f"{self._path} cannot be written: {error.strerror or error}")
 
 
-def outputs(config: TracesConfig) -> Sequence[TraceOutput]:
+def outputs(config: TracesConfig, way: Outgoing = DIRECT) -> Sequence[TraceOutput]:
     """Builds what `[traces]` names; ConfigError names the key."""
     found: list[TraceOutput] = []
     if config.otlp_url:
         url = http.checked_url(config.otlp_url, "traces.otlp_url")
         tls = http.trust(config.ca_file, "traces.ca_file")
         headers = _checked(config.headers, "traces.headers") | _from_file(config.headers_file)
-        found.append(OtlpCollector(http.Poster(url, timeout_s=config.timeout_s, tls=tls), headers))
+        found.append(OtlpCollector(http.Poster(url, timeout_s=config.timeout_s, tls=tls, way=way), headers))
     if config.file is not None:
         if not config.file.parent.is_dir():
             raise ConfigError(f"traces.file: there is no folder {config.file.parent}")

@@ -23,6 +23,7 @@ from brain.core.pack.spec import Priority
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
 from brain.options import options
+from brain.outgoing import DIRECT, Outgoing
 
 _BATCH = 200  # alerts in one post
 
@@ -55,13 +56,15 @@ class AlertmanagerOptions:
 class Alertmanager:
     """One Alertmanager or its cluster: a page is delivered when one instance has accepted it."""
 
-    def __init__(self, name: str, want: AlertmanagerOptions, token: str = "", where: str = "") -> None:
+    def __init__(
+        self, name: str, want: AlertmanagerOptions, token: str = "", where: str = "", way: Outgoing = DIRECT
+    ) -> None:
         tls = http.trust(want.ca_file, f"{where}.ca_file")
         self._name = name
         self._want = want
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = [
-            http.Poster(http.checked_url(url, f"{where}.urls"), timeout_s=want.timeout_s, tls=tls)
+            http.Poster(http.checked_url(url, f"{where}.urls"), timeout_s=want.timeout_s, tls=tls, way=way)
             for url in want.urls
         ]
         # A refresh that was composed before a resolution must not be posted after it.
@@ -157,7 +160,7 @@ def _alert(message: PageMessage, want: AlertmanagerOptions, severity: str, ends:
     }
 
 
-def build(name: str, table: Mapping[str, Any], where: str) -> Alertmanager:
+def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIRECT) -> Alertmanager:
     """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(AlertmanagerOptions, table, where)
     if not want.urls:
@@ -167,4 +170,4 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Alertmanager:
             f"{where}.hold_s: must be at least twice refresh_s, or alerts end while they are open"
         )
     token = secret(want.token_file, f"{where}.token_file")
-    return Alertmanager(name, want, token, where)
+    return Alertmanager(name, want, token, where, way)

@@ -24,6 +24,7 @@ from brain.core.pack.spec import Priority
 from brain.notify import http
 from brain.notify.message import Language, PageMessage, unaddressed
 from brain.options import options
+from brain.outgoing import DIRECT, Outgoing
 
 _THREADS = 2  # a service that hangs occupies one until its own deadline
 _TYPES = {"resolve": "success", "ack": "info"}
@@ -48,11 +49,12 @@ class AppriseOptions:
 class Apprise:
     """One receiver."""
 
-    def __init__(self, name: str, service: Any, want: AppriseOptions) -> None:
+    def __init__(self, name: str, service: Any, want: AppriseOptions, way: Outgoing = DIRECT) -> None:
         """`service` is the library's object for the URL (apprise.NotifyBase)."""
         self._name = name
         self._service = service
         self._want = want
+        self._way = way
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"page-{name}")
 
     @property
@@ -80,6 +82,10 @@ class Apprise:
         if accepted:
             return
         text = f"{self._what()} did not take it" + (f" ({status})" if status else "")
+        if (
+            self._way.proxy and not status
+        ):  # the library found it in the environment, and keeps for itself why
+            raise Unreachable(f"{text}: was it the proxy {self._way.proxy}? `gpuward doctor` looks")
         raise Refused(text) if 400 <= status < 500 and status not in http.RETRIED else Unreachable(text)
 
     async def reach(self) -> str:
@@ -132,7 +138,7 @@ def fitted(message: PageMessage, title_max: int, body_max: int, language: Langua
     return clip(message.title, title_max), message.body(language, body_max)
 
 
-def build(name: str, table: Mapping[str, Any], where: str) -> Apprise:
+def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIRECT) -> Apprise:
     """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(AppriseOptions, table, where)
     url = secret(want.url_file, f"{where}.url_file")
@@ -142,4 +148,4 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Apprise:
         raise ConfigError(
             f"{where}.url_file: {want.url_file}: not a URL that Apprise knows (its services: appriseit.com)"
         )
-    return Apprise(name, service, want)
+    return Apprise(name, service, want, way)

@@ -23,6 +23,7 @@ from agent.contract.errors import ActionError, ConfigError
 from agent.shared.secret_file import secret
 from brain.notify import http
 from brain.options import options, plug_in
+from brain.outgoing import DIRECT, Outgoing
 
 ALERT = "GpuwardWatchdog"  # its name in Alertmanager
 MISSED = 3  # calls that may be lost before the alert ends
@@ -138,28 +139,35 @@ class DeadMansSwitch:
 
 
 def dead_mans_switches(
-    tables: Mapping[str, Any], *, cell: str, works: Callable[[], bool], note: Callable[[str, str], None]
+    tables: Mapping[str, Any],
+    *,
+    cell: str,
+    works: Callable[[], bool],
+    note: Callable[[str, str], None],
+    way: Outgoing = DIRECT,
 ) -> list[DeadMansSwitch]:
     """Builds the switches of a configuration; ConfigError names `dead_mans_switches.<name>.<key>`."""
     found = []
     for name, table in tables.items():
         where = f"dead_mans_switches.{name}"
-        call: Call = plug_in(table, where, TYPES)(table, where, cell)
+        call: Call = plug_in(table, where, TYPES)(table, where, cell, way)
         found.append(DeadMansSwitch(name, call, works=works, note=note))
     return found
 
 
-def build_url(table: Mapping[str, Any], where: str, cell: str) -> Call:
+def build_url(table: Mapping[str, Any], where: str, cell: str, way: Outgoing = DIRECT) -> Call:
     """The call of an address of its own."""
     want = options(UrlOptions, table, where)
     if bool(want.url) == (want.url_file is not None):
         raise ConfigError(f"{where}: give `url` or `url_file`")
     url = http.checked_url(want.url or secret(want.url_file, f"{where}.url_file"), f"{where}.url")
-    poster = http.Poster(url, timeout_s=want.timeout_s, tls=http.trust(want.ca_file, f"{where}.ca_file"))
+    poster = http.Poster(
+        url, timeout_s=want.timeout_s, tls=http.trust(want.ca_file, f"{where}.ca_file"), way=way
+    )
     return Call(posters=(poster,), path="", headers={}, body=lambda: {"gpuward": cell}, every_s=want.every_s)
 
 
-def build_alertmanager(table: Mapping[str, Any], where: str, cell: str) -> Call:
+def build_alertmanager(table: Mapping[str, Any], where: str, cell: str, way: Outgoing = DIRECT) -> Call:
     """The call that keeps an alert firing."""
     want = options(WatchdogOptions, table, where)
     if not want.urls:
@@ -182,7 +190,7 @@ def build_alertmanager(table: Mapping[str, Any], where: str, cell: str) -> Call:
 
     return Call(
         posters=tuple(
-            http.Poster(http.checked_url(url, f"{where}.urls"), timeout_s=want.timeout_s, tls=tls)
+            http.Poster(http.checked_url(url, f"{where}.urls"), timeout_s=want.timeout_s, tls=tls, way=way)
             for url in want.urls
         ),
         path="/api/v2/alerts",

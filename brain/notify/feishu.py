@@ -28,6 +28,7 @@ from brain.notify.app_answers import AppToken, Codes
 from brain.notify.first_messages import FirstMessages
 from brain.notify.message import Language, PageMessage, unaddressed
 from brain.options import options
+from brain.outgoing import DIRECT, Outgoing
 
 _log = logging.getLogger(__name__)
 URL = "https://open.feishu.cn"
@@ -70,13 +71,18 @@ class Feishu:
     """One chat of one app."""
 
     def __init__(
-        self, name: str, secret_: str, want: FeishuOptions, clock: Callable[[], float] = time.monotonic
+        self,
+        name: str,
+        secret_: str,
+        want: FeishuOptions,
+        clock: Callable[[], float] = time.monotonic,
+        way: Outgoing = DIRECT,
     ) -> None:
         """`clock`: seconds that do not run backwards."""
         self._name = name
         self._secret = secret_
         self._want = want
-        self._http = http.Poster(want.url.rstrip("/"), timeout_s=want.timeout_s)
+        self._http = http.Poster(want.url.rstrip("/"), timeout_s=want.timeout_s, way=way)
         self._first = FirstMessages()
         self._token = AppToken(self._new_token, clock)
 
@@ -183,10 +189,10 @@ def _words(text: str, most: int) -> dict[str, Any]:
     return {"tag": "plain_text", "content": text if len(text) <= most else clip(text, most)}
 
 
-def build(name: str, table: Mapping[str, Any], where: str) -> Feishu:
+def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIRECT) -> Feishu:
     """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(FeishuOptions, table, where)
     http.checked_url(want.url, f"{where}.url")
     if not want.app_id or not want.chat:
         raise ConfigError(f"{where}.chat: give app_id and chat")
-    return Feishu(name, secret(want.app_secret_file, f"{where}.app_secret_file"), want)
+    return Feishu(name, secret(want.app_secret_file, f"{where}.app_secret_file"), want, way=way)

@@ -11,6 +11,7 @@ import aiohttp
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
 from brain import reach
+from brain.outgoing import DIRECT, Outgoing
 
 MAX_QUOTED = 200  # characters of the receiver's answer in an error
 MAX_ANSWER = 65_536  # bytes of the answer that are read
@@ -35,11 +36,14 @@ class NotAdmitted(NotTaken):
 class Poster:
     """Posts to one base URL. The session is opened for the first page."""
 
-    def __init__(self, url: str, *, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
-        """`url` may contain a secret: errors name only its host. `timeout_s`: for a whole exchange."""
+    def __init__(
+        self, url: str, *, timeout_s: float, tls: ssl.SSLContext | None = None, way: Outgoing = DIRECT
+    ) -> None:
+        """`url` may contain a secret: errors name only its host. `timeout_s`: for a whole exchange. `way`: out of the site."""
         self._url = url
         self._timeout_s = timeout_s
         self._tls = tls
+        self._way = way
         self._session: aiohttp.ClientSession | None = None
 
     async def post(
@@ -72,9 +76,10 @@ class Poster:
         except TimeoutError as error:
             raise TimedOut(f"{self.host} did not answer within {self._timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(
-                f"{self.host}: {clip(str(error) or type(error).__name__, MAX_QUOTED)}"
-            ) from error
+            why = self._way.trouble(error) or clip(str(error) or type(error).__name__, MAX_QUOTED)
+            raise Unreachable(f"{self.host}: {why}") from error
+        if status == 407 and self._way.proxy_of(self._url) is not None:  # of an http:// receiver
+            raise Unreachable(f"{self.host}: {self._way.refusal(status)}")
         if 200 <= status < 300 or status in quiet:
             return answer
         text = f"{self.host} answered {status}: {clip(answer.decode(errors='replace').strip(), MAX_QUOTED)}"
@@ -84,7 +89,7 @@ class Poster:
 
     async def reach(self) -> str:
         """Connects, over TLS to an https:// URL, and asks nothing; returns whom it has reached. Unreachable: it cannot."""
-        await reach.connects_to(self._url, within_s=self._timeout_s, tls=self._tls)
+        await reach.connects_to(self._url, within_s=self._timeout_s, tls=self._tls, way=self._way)
         return self.host
 
     async def close(self) -> None:
@@ -110,6 +115,8 @@ class Poster:
             data=body,
             headers={"Content-Type": "application/json", **headers},
             allow_redirects=False,
+            proxy=self._way.proxy_of(self._url),
+            proxy_headers=self._way.headers_of(self._url),
             ssl=self._tls if self._tls is not None else True,
         ) as answer:
             return (

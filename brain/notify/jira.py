@@ -29,6 +29,7 @@ from brain.notify import http, templates, tickets
 from brain.notify.message import Language, PageMessage
 from brain.notify.tickets import Gone, TicketChannel
 from brain.options import options
+from brain.outgoing import DIRECT, Outgoing
 
 _log = logging.getLogger(__name__)
 MAX_SUMMARY, MAX_LABEL = 255, 255
@@ -85,11 +86,13 @@ class JiraOptions:
 class Jira:
     """The issues of one project."""
 
-    def __init__(self, want: JiraOptions, token: str, where: str = "channels") -> None:
+    def __init__(
+        self, want: JiraOptions, token: str, where: str = "channels", way: Outgoing = DIRECT
+    ) -> None:
         tls = http.trust(want.ca_file, f"{where}.ca_file")
         self._want = want
         self._http = http.Poster(
-            http.checked_url(want.url, f"{where}.url"), timeout_s=want.timeout_s, tls=tls
+            http.checked_url(want.url, f"{where}.url"), timeout_s=want.timeout_s, tls=tls, way=way
         )
         basic = b64encode(f"{want.user}:{token}".encode()).decode()
         self._headers = {
@@ -281,7 +284,7 @@ def _is_done(fields: Any) -> bool:
     return isinstance(category, dict) and category.get("key") == _DONE
 
 
-def build(name: str, table: Mapping[str, Any], where: str) -> TicketChannel:
+def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIRECT) -> TicketChannel:
     """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(JiraOptions, table, where)
     http.checked_url(want.url, f"{where}.url")
@@ -303,4 +306,4 @@ def build(name: str, table: Mapping[str, Any], where: str) -> TicketChannel:
     templates.check(want.fields, f"{where}.fields", words=want.words, ticket=False)
     templates.check(want.close_fields, f"{where}.close_fields", words={}, ticket=False)
     token = secret(want.token_file, f"{where}.token_file")
-    return TicketChannel(name, Jira(want, token, where), settle_s=want.settle_s)
+    return TicketChannel(name, Jira(want, token, where, way), settle_s=want.settle_s)

@@ -12,6 +12,7 @@ from pydantic import Field
 from agent.contract.errors import Unreachable
 from brain.notify.message import Language, PageMessage
 from brain.options import options
+from brain.outgoing import DIRECT, Outgoing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,12 @@ class PageLog:
             sink.write(text)
 
 
-def build(name: str, table: Mapping[str, Any], where: str) -> PageLog:
+def build(
+    name: str,
+    table: Mapping[str, Any],
+    where: str,
+    way: Outgoing = DIRECT,  # noqa: ARG001 - as of every channel
+) -> PageLog:
     """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(LogOptions, table, where)
     return PageLog(name, want.path, max_bytes=want.max_bytes, language=want.language)

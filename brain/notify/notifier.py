@@ -14,12 +14,13 @@ from brain.notify.compose import compose_from
 from brain.notify.log import PageLog
 from brain.notify.message import PageMessage
 from brain.options import plug_in
+from brain.outgoing import DIRECT, Outgoing
 from brain.traces.ids import trace_id
 
 ONCALL = "oncall"
 _REMEMBERED = 10_000  # alerts
 
-# One line for each type of channel: a function (name, its table, "channels.<name>" for errors) -> Channel.
+# One line for each type of channel: a function (name, its table, "channels.<name>" for errors, the way out) -> Channel.
 TYPES: Mapping[str, str] = {
     "alertmanager": "brain.notify.alertmanager:build",
     "apprise": "brain.notify.apprise:build",
@@ -183,14 +184,15 @@ def build(
     data_dir: Path,
     *,
     traced: bool = False,
+    way: Outgoing = DIRECT,
 ) -> Notifier:
-    """Builds the notifier of a configuration. `traced`: do pages show the id of the incident's trace?
+    """Builds the notifier of a configuration. `traced`: do pages show the id of the incident's trace? `way`: out of the site.
 
     `channels`: name → table with `type` and that type's options. `groups`: name → channels, in the order in which they are
     tried; the group `oncall` is all of them when it is not given. Without any channel there is one named `log`, which
     appends to `pages.log` in `data_dir`. ConfigError names `channels.<name>.<key>` or `groups.<name>`.
     """
-    built = {name: _channel(name, table) for name, table in channels.items()}
+    built = {name: _channel(name, table, way) for name, table in channels.items()}
     for channel in built.values():
         if isinstance(channel, RememberingChannel):
             channel.remember_in(data_dir)
@@ -206,7 +208,7 @@ def build(
     return Notifier(built, named, traced=traced)
 
 
-def _channel(name: str, table: Any) -> Channel:
+def _channel(name: str, table: Any, way: Outgoing) -> Channel:
     where = f"channels.{name}"
-    channel: Channel = plug_in(table, where, TYPES)(name, table, where)
+    channel: Channel = plug_in(table, where, TYPES)(name, table, where, way)
     return channel

@@ -24,6 +24,7 @@ from agent.shared.secret_file import secret
 from brain.notify import http
 from brain.notify.message import Language, PageMessage
 from brain.options import options
+from brain.outgoing import DIRECT, Outgoing
 
 EU = "https://events.eu.pagerduty.com"
 MAX_SUMMARY = 1024  # characters
@@ -51,11 +52,11 @@ class PagerDutyOptions:
 class PagerDuty:
     """One integration of one PagerDuty service."""
 
-    def __init__(self, name: str, routing_key: str, want: PagerDutyOptions) -> None:
+    def __init__(self, name: str, routing_key: str, want: PagerDutyOptions, way: Outgoing = DIRECT) -> None:
         self._name = name
         self._key = routing_key
         self._want = want
-        self._http = http.Poster(http.checked_url(want.url, "url"), timeout_s=want.timeout_s)
+        self._http = http.Poster(http.checked_url(want.url, "url"), timeout_s=want.timeout_s, way=way)
 
     @property
     def name(self) -> str:
@@ -125,7 +126,7 @@ def _body(content: dict[str, Any]) -> bytes:
     return body
 
 
-def build(name: str, table: Mapping[str, Any], where: str) -> PagerDuty:
+def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIRECT) -> PagerDuty:
     """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(PagerDutyOptions, table, where)
     http.checked_url(want.url, f"{where}.url")
@@ -134,4 +135,4 @@ def build(name: str, table: Mapping[str, Any], where: str) -> PagerDuty:
         raise ConfigError(
             f"{where}.routing_key_file: {want.routing_key_file}: an integration key has 32 letters and digits"
         )
-    return PagerDuty(name, key, want)
+    return PagerDuty(name, key, want, way)

@@ -27,6 +27,7 @@ from brain.notify import http
 from brain.notify.first_messages import FirstMessages
 from brain.notify.message import Language, PageMessage, unaddressed
 from brain.options import options
+from brain.outgoing import DIRECT, Outgoing
 
 _log = logging.getLogger(__name__)
 API = "https://slack.com/api"
@@ -69,12 +70,14 @@ class SlackOptions:
 class Slack:
     """One channel of one workspace."""
 
-    def __init__(self, name: str, url: str, want: SlackOptions, token: str = "") -> None:
+    def __init__(
+        self, name: str, url: str, want: SlackOptions, token: str = "", way: Outgoing = DIRECT
+    ) -> None:
         """Without a token `url` is an incoming webhook."""
         self._name = name
         self._want = want
         self._token = token
-        self._http = http.Poster(url, timeout_s=want.timeout_s)
+        self._http = http.Poster(url, timeout_s=want.timeout_s, way=way)
         self._first = FirstMessages()  # their time stamps
 
     @property
@@ -228,13 +231,13 @@ def _cut(text: str, most: int) -> str:
     return (kept[:amp] if amp >= 0 and ";" not in kept[amp:] else kept) + "..."
 
 
-def build(name: str, table: Mapping[str, Any], where: str) -> Slack:
+def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIRECT) -> Slack:
     """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(SlackOptions, table, where)
     if want.webhook_file is not None and want.token_file is None and not want.channel:
         url = http.checked_url(secret(want.webhook_file, f"{where}.webhook_file"), f"{where}.webhook_file")
-        return Slack(name, url, want)
+        return Slack(name, url, want, way=way)
     if want.webhook_file is not None or want.token_file is None or not want.channel:
         raise ConfigError(f"{where}.webhook_file: give webhook_file, or token_file and channel")
     token = secret(want.token_file, f"{where}.token_file")
-    return Slack(name, http.checked_url(want.api_url, f"{where}.api_url"), want, token)
+    return Slack(name, http.checked_url(want.api_url, f"{where}.api_url"), want, token, way)

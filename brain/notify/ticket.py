@@ -19,6 +19,7 @@ from brain.notify import http, templates, tickets
 from brain.notify.message import Language, PageMessage
 from brain.notify.tickets import Gone, TicketChannel
 from brain.options import options
+from brain.outgoing import DIRECT, Outgoing
 
 _STRICT: dict[str, Any] = {"extra": "forbid"}
 _MAX_READ = 2**20  # bytes of an answer
@@ -76,11 +77,13 @@ class TicketOptions:
 class TemplatedTickets:
     """The tickets of one such system."""
 
-    def __init__(self, want: TicketOptions, authorization: str, where: str = "channels") -> None:
+    def __init__(
+        self, want: TicketOptions, authorization: str, where: str = "channels", way: Outgoing = DIRECT
+    ) -> None:
         tls = http.trust(want.ca_file, f"{where}.ca_file")
         self._want = want
         self._http = http.Poster(
-            http.checked_url(want.url, f"{where}.url"), timeout_s=want.timeout_s, tls=tls
+            http.checked_url(want.url, f"{where}.url"), timeout_s=want.timeout_s, tls=tls, way=way
         )
         self._headers = {"Accept": "application/json", **want.headers}
         if authorization:
@@ -170,7 +173,7 @@ def _at(answer: Any, place: str) -> str:
     return str(answer) if isinstance(answer, str | int) and not isinstance(answer, bool) else ""
 
 
-def build(name: str, table: Mapping[str, Any], where: str) -> TicketChannel:
+def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIRECT) -> TicketChannel:
     """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(TicketOptions, table, where)
     http.checked_url(want.url, f"{where}.url")
@@ -194,7 +197,7 @@ def build(name: str, table: Mapping[str, Any], where: str) -> TicketChannel:
         if request is not None and "ticket" not in templates.names_in([request.path, request.body]):
             raise ConfigError(f"{where}.{key}: $ticket stands nowhere in it: of which ticket?")
     authorization = secret(want.authorization_file, f"{where}.authorization_file")
-    return TicketChannel(name, TemplatedTickets(want, authorization, where), settle_s=want.settle_s)
+    return TicketChannel(name, TemplatedTickets(want, authorization, where, way), settle_s=want.settle_s)
 
 
 def _check(request: TicketRequest, where: str, words: templates.Words) -> None:

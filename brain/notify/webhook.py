@@ -21,6 +21,7 @@ from agent.shared.secret_file import secret
 from brain.notify import http
 from brain.notify.message import PageMessage
 from brain.options import options
+from brain.outgoing import DIRECT, Outgoing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +51,10 @@ class Webhook:
         timeout_s: float = 10.0,
         headers: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.time,
+        way: Outgoing = DIRECT,
     ) -> None:
         self._name = name
-        self._http = http.Poster(url, timeout_s=timeout_s)
+        self._http = http.Poster(url, timeout_s=timeout_s, way=way)
         self._secret = secret
         self._headers = dict(headers or {})
         self._clock = clock
@@ -85,10 +87,10 @@ def sign(secret: bytes, stamp: str, body: bytes) -> str:
     return hmac.new(secret, stamp.encode() + b"." + body, sha256).hexdigest()
 
 
-def build(name: str, table: Mapping[str, Any], where: str) -> Webhook:
+def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIRECT) -> Webhook:
     """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(WebhookOptions, table, where)
     http.checked_url(want.url, f"{where}.url")
     http.check_headers(want.headers, f"{where}.headers")
     shared = secret(want.secret_file, f"{where}.secret_file").encode()
-    return Webhook(name, want.url, secret=shared, timeout_s=want.timeout_s, headers=want.headers)
+    return Webhook(name, want.url, secret=shared, timeout_s=want.timeout_s, headers=want.headers, way=way)

@@ -29,6 +29,7 @@ from brain.notify.app_answers import AppToken, Codes
 from brain.notify.first_messages import FirstMessages
 from brain.notify.message import Language, PageMessage, unaddressed
 from brain.options import options
+from brain.outgoing import DIRECT, Outgoing
 
 _log = logging.getLogger(__name__)
 URL = "https://qyapi.weixin.qq.com"
@@ -73,13 +74,18 @@ class WeCom:
     """One app of one company."""
 
     def __init__(
-        self, name: str, secret_: str, want: WeComOptions, clock: Callable[[], float] = time.monotonic
+        self,
+        name: str,
+        secret_: str,
+        want: WeComOptions,
+        clock: Callable[[], float] = time.monotonic,
+        way: Outgoing = DIRECT,
     ) -> None:
         """`clock`: seconds that do not run backwards."""
         self._name = name
         self._secret = secret_
         self._want = want
-        self._http = http.Poster(want.url.rstrip("/"), timeout_s=want.timeout_s)
+        self._http = http.Poster(want.url.rstrip("/"), timeout_s=want.timeout_s, way=way)
         self._cards = FirstMessages()  # the response_code of the newest card of each
         self._token = AppToken(self._new_token, clock)
 
@@ -179,10 +185,10 @@ def card(message: PageMessage) -> dict[str, Any]:
     }
 
 
-def build(name: str, table: Mapping[str, Any], where: str) -> WeCom:
+def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIRECT) -> WeCom:
     """Builds the channel of a configuration table; ConfigError names the key."""
     want = options(WeComOptions, table, where)
     http.checked_url(want.url, f"{where}.url")
     if not (want.to_users or want.to_parties):
         raise ConfigError(f"{where}.to_users: give to_users, to_parties or both")
-    return WeCom(name, secret(want.secret_file, f"{where}.secret_file"), want)
+    return WeCom(name, secret(want.secret_file, f"{where}.secret_file"), want, way=way)

@@ -2,7 +2,7 @@
 # The real components that the tests talk to. As root on Debian or Ubuntu: installed here (their daemons are not
 # started). As an ordinary user: nothing is installed; the tests that need root or a component say so and are left out.
 set -eu
-packages="systemd-container dbus iproute2 jq nftables kmod user-mode-linux ibsim-utils opensm infiniband-diags
+packages="systemd-container dbus iproute2 jq nftables kmod tinyproxy-bin user-mode-linux ibsim-utils opensm infiniband-diags
  prometheus prometheus-alertmanager prometheus-node-exporter openipmi ipmitool openssl openssh-client openssh-server python3-apt git slurm-wlm munge slurmrestd slurm-wlm-jwt-plugin
  rpm etcd-server xz-utils curl qemu-system-x86 busybox-static gcc libc6-dev make linux-headers-amd64
  groff-base buildah mmdebstrap chromium fonts-noto-cjk tmux"

@@ -42,7 +42,7 @@ class Table:
     returns: str = ""
 
 
-CHANNEL_TYPES = Table(file="brain/notify/notifier.py", params=("name", "table", "where"))
+CHANNEL_TYPES = Table(file="brain/notify/notifier.py", params=("name", "table", "where", "way"))
 SCHEDULER_TYPES = Table(file="brain/actions/scheduler.py", params=("name", "table", "where"))
 BMC_TYPES = Table(file="brain/actions/bmc_tables.py", params=("table", "where"), returns="Backend")
 SWITCH_TYPES = Table(file="brain/actions/switches.py", params=("table", "where", "ufms"))

@@ -176,7 +176,7 @@ def test_every_type_of_a_plug_in_is_in_its_table(folder: str, table: Table, type
         (
             registration.CHANNELS,
             registration.CHANNEL_TYPES,
-            "def build(name, table, where) -> Matrix: ...",
+            "def build(name, table, where, way) -> Matrix: ...",
             'notifier.py add to TYPES\n    "matrix": "brain.notify.matrix:build",',
         ),
         (

@@ -15,6 +15,7 @@ from brain.chat_words import Button
 from brain.console.chat import reply, wecom
 from brain.console.chat.pagerduty import ACKNOWLEDGED, RESOLVED
 from brain.console.server import Console
+from brain.outgoing import Outgoing
 from tests.security.chat_kit import (
     USERS,
     WECOM,
@@ -52,7 +53,7 @@ def replies(monkeypatch: pytest.MonkeyPatch) -> "asyncio.Queue[str]":
     """What senders in Slack are told."""
     told: asyncio.Queue[str] = asyncio.Queue()
 
-    async def keep(_url: str, text: str) -> None:
+    async def keep(_url: str, text: str, _way: Outgoing) -> None:
         await told.put(text)
 
     monkeypatch.setattr(reply, "to_sender", keep)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from agent.contract.errors import ActionError, BugError, ConfigError, Refused, Unreachable
 from agent.contract.messages import Scalar
 from agent.shared.words import later, many, t
-from brain import actions
+from brain import actions, reach
 from brain.actions import bmc_tables, scheduler
 from brain.actions.base import Order
 from brain.actions.bmc_tables import Bmcs
@@ -21,19 +21,41 @@ from brain.core.inputs import StepResult
 from brain.leader import trace_outputs
 from brain.leader.report_mail import scheduled_reports
 from brain.notify import dead_mans_switch, notifier
+from brain.outgoing import outgoing, to_environment
 from brain.ufm import client as ufm_client
 
 MOST_AT_ONCE = 50
+PROXY_WITHIN_S = 10.0
 _CORRECT = later("correct it in brain.toml")
+
+
+async def way_out(found: Installation) -> AsyncIterator[HealthLine]:
+    """The proxy of [outgoing] takes connections from here. It is asked nothing."""
+    if not found.config.outgoing.proxy:
+        return
+    try:
+        way = outgoing(found.config.outgoing)
+        await reach.connects(*way.address(), within_s=PROXY_WITHIN_S)
+    except ConfigError as error:
+        yield _wrong(found, "proxy", error)
+    except ActionError as error:
+        yield fail(
+            "proxy",
+            t("the proxy {proxy} does not answer: {error}", proxy=way.proxy, error=str(error)),
+            t("look at outgoing.proxy, and at the proxy: nobody outside is paged without it"),
+        )
+    else:
+        yield ok("proxy", t("the proxy {proxy} can be reached", proxy=way.proxy))
 
 
 async def channels(found: Installation) -> AsyncIterator[HealthLine]:
     """Each channel's receiver can be reached from here."""
     config = found.config
     try:
-        built = notifier.build(config.channels, config.groups, config.data_dir)
+        way = outgoing(config.outgoing)
+        built = notifier.build(config.channels, config.groups, config.data_dir, way=way)
         outside = dead_mans_switch.dead_mans_switches(
-            config.dead_mans_switches, cell=config.cell, works=bool, note=lambda _kind, _text: None
+            config.dead_mans_switches, cell=config.cell, works=bool, note=lambda _kind, _text: None, way=way
         )
     except ConfigError as error:
         yield _wrong(found, "channels", error)
@@ -92,6 +114,7 @@ async def archive(found: Installation) -> AsyncIterator[HealthLine]:
     if not config.on:
         return
     try:
+        to_environment(outgoing(found.config.outgoing))
         logs = await asyncio.to_thread(lambda: archive_store.opened(config).logs(found.config.cell))
     except ConfigError as error:
         yield _wrong(found, "archive", error)
@@ -113,7 +136,7 @@ async def archive(found: Installation) -> AsyncIterator[HealthLine]:
 async def traces(found: Installation) -> AsyncIterator[HealthLine]:
     """The collector can be reached, and the file of traces can be written. Nothing is sent or written."""
     try:
-        built = trace_outputs.outputs(found.config.traces)
+        built = trace_outputs.outputs(found.config.traces, outgoing(found.config.outgoing))
     except ConfigError as error:
         yield _wrong(found, "traces", error)
         return
@@ -139,10 +162,8 @@ async def logins(found: Installation) -> AsyncIterator[HealthLine]:
     from brain.console.access import oidc  # joserfc is loaded only where people log in with it
 
     try:
-        yield ok(
-            name,
-            t("{what} answers; nobody was logged in", what=await oidc.provider(console.oidc, dict).reach()),
-        )
+        provider = oidc.provider(console.oidc, dict, outgoing(found.config.outgoing))
+        yield ok(name, t("{what} answers; nobody was logged in", what=await provider.reach()))
     except ConfigError as error:
         yield _wrong(found, name, error)
     except Refused as error:

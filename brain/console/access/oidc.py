@@ -28,6 +28,7 @@ from agent.shared.secret_file import secret
 from brain.console.access.sessions import LoggedIn
 from brain.console.access.tls import client_context
 from brain.console_config import LOOPBACK, GrantConfig, OidcConfig, is_name
+from brain.outgoing import DIRECT, Outgoing
 
 LOGIN_WITHIN_S = 600.0  # from the beginning of a login to its end
 MOST_LOGINS = 1000  # under way at once
@@ -71,6 +72,7 @@ class Provider:
         tls: ssl.SSLContext | None,
         now: Callable[[], float],
         groups: Callable[[], Mapping[str, GrantConfig]],
+        way: Outgoing = DIRECT,
     ) -> None:
         """`client_secret`: empty for a public client. `tls`: None trusts the system's CAs. `now`: seconds since 1970. `groups`:
         [console.oidc.groups] as it stands now.
@@ -80,6 +82,7 @@ class Provider:
         self._tls = tls
         self._now = now
         self._groups = groups
+        self._way = way
         self._logins: dict[str, Login] = {}
 
     async def reach(self) -> str:
@@ -205,9 +208,15 @@ class Provider:
             headers["Authorization"] = aiohttp.encode_basic_auth(*pair)
         elif self._secret:
             body["client_secret"] = self._secret
-        return await _answer(
+        url = _checked(metadata.get("token_endpoint"))
+        return await self._answer(
             session.post(
-                _checked(metadata.get("token_endpoint")), data=body, headers=headers, allow_redirects=False
+                url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                proxy=self._way.proxy_of(url),
+                proxy_headers=self._way.headers_of(url),
             )
         )
 
@@ -223,7 +232,32 @@ class Provider:
 
     async def _get(self, session: aiohttp.ClientSession, url: str, bearer: str = "") -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        return await _answer(session.get(url, headers=headers, allow_redirects=False))
+        return await self._answer(
+            session.get(
+                url,
+                headers=headers,
+                allow_redirects=False,
+                proxy=self._way.proxy_of(url),
+                proxy_headers=self._way.headers_of(url),
+            )
+        )
+
+    async def _answer(self, request: Any) -> dict[str, Any]:
+        """The JSON object that the provider answers. Wherever it sends us on to, codes and secrets do not go."""
+        body = bytearray()
+        try:
+            async with request as answer:
+                if answer.status != 200:
+                    raise Refused(f"the provider answered {answer.status} at {answer.url.path}")
+                async for piece in answer.content.iter_any():
+                    body += piece
+                    if len(body) > MAX_ANSWER:
+                        raise Refused(f"the provider's answer is longer than {MAX_ANSWER} bytes")
+                found = _object(bytes(body))
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            why = self._way.trouble(error) or error
+            raise Unreachable(f"the identity provider does not answer: {why}") from error
+        return found
 
     def _session(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(ssl=self._tls) if self._tls else None
@@ -236,7 +270,9 @@ class Provider:
                 del self._logins[state]
 
 
-def provider(config: OidcConfig, groups: Callable[[], Mapping[str, GrantConfig]]) -> Provider:
+def provider(
+    config: OidcConfig, groups: Callable[[], Mapping[str, GrantConfig]], way: Outgoing = DIRECT
+) -> Provider:
     """Returns the provider of brain.toml; `groups` as of Provider. ConfigError: its secret or its CA cannot be read."""
     return Provider(
         config,
@@ -244,24 +280,8 @@ def provider(config: OidcConfig, groups: Callable[[], Mapping[str, GrantConfig]]
         client_context(config.ca_file) if config.ca_file else None,
         time.time,
         groups,
+        way,
     )
-
-
-async def _answer(request: Any) -> dict[str, Any]:
-    """The JSON object that the provider answers. Wherever it sends us on to, codes and secrets do not go."""
-    body = bytearray()
-    try:
-        async with request as answer:
-            if answer.status != 200:
-                raise Refused(f"the provider answered {answer.status} at {answer.url.path}")
-            async for piece in answer.content.iter_any():
-                body += piece
-                if len(body) > MAX_ANSWER:
-                    raise Refused(f"the provider's answer is longer than {MAX_ANSWER} bytes")
-            found = _object(bytes(body))
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Unreachable(f"the identity provider does not answer: {error}") from error
-    return found
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from brain.console.chat.once import Once
 from brain.console.chat.refused import Forged, Odd
 from brain.console.chat.words import NotUnderstood, Said, of_button, of_text
 from brain.core.pack.spec import Scalar
+from brain.outgoing import outgoing
 
 _log = logging.getLogger(__name__)
 LARGEST = 262_144  # bytes of a body: Slack sends the whole message with its button
@@ -50,6 +51,7 @@ class ChatRoutes:
         self._door = door
         self._background = background
         self._clock = clock
+        self._way = outgoing(brain.config.outgoing)
         self._desk = partial(Desk, brain=brain, door=door, proposals=proposals, known=known)
 
     def routes(self, config: ChatConfig) -> list[Route]:
@@ -71,7 +73,7 @@ class ChatRoutes:
             async def go_on() -> None:
                 told = await self._button(request, desk, pressed.sender, pressed.id, pressed.value)
                 if pressed.response_url:
-                    await reply.to_sender(pressed.response_url, told.text)
+                    await reply.to_sender(pressed.response_url, told.text, self._way)
 
             self._background.start(go_on(), "slack button").add_done_callback(_failed)
             return web.Response()

@@ -14,6 +14,7 @@ from agent.contract.errors import ConfigError, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.console_config import PrometheusConfig
+from brain.outgoing import DIRECT, Outgoing
 
 AT_ONCE = 4  # questions, of all people together
 _MOST_BYTES = 8 * 1024**2  # of an answer
@@ -33,9 +34,10 @@ class PlottedLine:
 class Prometheus:
     """One of a site."""
 
-    def __init__(self, config: PrometheusConfig) -> None:
+    def __init__(self, config: PrometheusConfig, way: Outgoing = DIRECT) -> None:
         """ConfigError: a file that it names cannot be used."""
         self._config = config
+        self._way = way
         self._token = secret(config.token_file, f"{_WHERE}.token_file")
         try:
             self._tls = ssl.create_default_context(cafile=str(config.ca_file)) if config.ca_file else None
@@ -58,6 +60,8 @@ class Prometheus:
                     data=asked,
                     headers=headers,
                     allow_redirects=False,
+                    proxy=self._way.proxy_of(self._config.url),
+                    proxy_headers=self._way.headers_of(self._config.url),
                     ssl=self._tls if self._tls is not None else True,
                 ) as answer,
             ):
@@ -66,9 +70,8 @@ class Prometheus:
         except TimeoutError as error:
             raise Unreachable(f"Prometheus did not answer within {self._config.timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(
-                f"Prometheus: {clip(str(error) or type(error).__name__, _MOST_QUOTED)}"
-            ) from error
+            why = self._way.trouble(error) or clip(str(error) or type(error).__name__, _MOST_QUOTED)
+            raise Unreachable(f"Prometheus: {why}") from error
         return _lines(status, body, since, step_s)
 
 

@@ -18,6 +18,7 @@ from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, History
 from brain.console.counters.panels import PANELS, Panel, PanelKind, selector, step_of
 from brain.console.counters.prometheus import PlottedLine, Prometheus
+from brain.outgoing import outgoing
 
 KEPT_S = 15.0
 _MOST_KEPT = 32
@@ -28,7 +29,7 @@ Told = tuple[Sequence[tuple[Panel, list[PlottedLine]]], list[str]]
 def routes(brain: BrainView) -> list[Route]:
     """Returns the route. ConfigError: a file that `[console.prometheus]` names cannot be used."""
     config = brain.config.console.prometheus
-    prometheus = Prometheus(config) if config else None
+    prometheus = Prometheus(config, outgoing(brain.config.outgoing)) if config else None
     kept: dict[tuple[str, float], tuple[float, asyncio.Task[Told]]] = {}
 
     def asked_now(node: str, hours: float, until: float) -> asyncio.Task[Told]:

@@ -717,3 +717,7 @@ work-since-checkpoint = 检查点之后的工作
 would-be-refused = 会被拒绝
 would-do = 会做
 write-there-is-no-default-config-give-config = --write：没有 { $default_config }：请给出 --config
+the-proxy-proxy-does-not-answer-error = 代理 { $proxy } 没有回答：{ $error }
+s-look-at-outgoing-proxy-and-at-the-proxy-nobody-c31d2ad8 = 请检查 outgoing.proxy 以及代理本身：没有它，外面的人都收不到呼叫
+the-proxy-proxy-can-be-reached = 代理 { $proxy } 可以连通
+s-run-the-text-of-brain-toml-is-wrong-gpuward-3c0e1783 = `run`：brain.toml 的内容有误；gpuward.service 会停下等人更正（其他状态则会自行重试）
