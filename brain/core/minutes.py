@@ -44,7 +44,8 @@ class Beside:
     median: float
     # median absolute deviation
     spread: float
-    # a lower value lies beyond it
+    # a lower value lies beyond it, whatever one node tells: from the lowest median and the largest deviation that may be left
+    # without that node
     limit: float
 
 
@@ -102,13 +103,16 @@ class Steps:
         if not self._counts[step]:
             del self._counts[step], self._nodes[step]
 
-    def middle(self) -> tuple[float, float]:
-        """The median and the median absolute deviation from it; (0, 0) of nothing."""
-        median = _middle(sorted(self._counts.items()))
+    def middle(self, one_node: int = 0) -> tuple[float, float]:
+        """The median and the median absolute deviation from it; (0, 0) of nothing. `one_node`: so many of the values may be lies
+        of one node; the lowest median and the largest deviation that they may hide.
+        """
+        half = sum(self._counts.values()) // 2
+        median = _at(sorted(self._counts.items()), half - one_node)
         apart: dict[int, int] = {}
         for step, count in self._counts.items():
             apart[abs(step - median)] = apart.get(abs(step - median), 0) + count
-        return float(median * self._step), float(_middle(sorted(apart.items())) * self._step)
+        return float(median * self._step), float(_at(sorted(apart.items()), half + one_node) * self._step)
 
     def below(self, limit: float, most: int) -> dict[str, int] | None:
         """Node -> its GPUs that lie below the limit; None: these are more than `most` nodes."""
@@ -197,16 +201,22 @@ class JobPeers:
         median, spread = self._clocks.middle()
         if not median:
             return None
-        return Beside(median=median, spread=spread, limit=median - max(MADS * spread, SHARE * median))
+        least, most = self._clocks.middle(self._one_node())
+        return Beside(median=median, spread=spread, limit=least - max(MADS * most, SHARE * least))
 
     def _used(self) -> Beside | None:
         median, spread = self._busy.middle()
         if median < COMPUTES:
             return None
-        return Beside(median=median, spread=spread, limit=median - max(MADS * spread, BUSY_POINTS))
+        least, most = self._busy.middle(self._one_node())
+        return Beside(median=median, spread=spread, limit=least - max(MADS * most, BUSY_POINTS))
 
     def _most(self) -> int:
         return max(1, len(self.nodes) // ONE_IN)
+
+    def _one_node(self) -> int:
+        """How many GPUs may be lies of one node; 0 where nothing is judged, so that what deviates is noted."""
+        return 0 if self._why_not() else max(self._sizes)
 
     def _why_not(self) -> str:
         """Why nothing can be said of the job; empty: it can."""
@@ -298,12 +308,11 @@ def _may(one: GpuMinute, what: str, usual_w: float) -> bool:
     return bool(usual_w and one.power_w) and one.power_w < (1 - POWER_SHARE) * usual_w
 
 
-def _middle(counts: Sequence[tuple[int, int]]) -> int:
-    """The upper median of sorted (value, how often)."""
-    half = sum(count for _, count in counts) // 2
+def _at(counts: Sequence[tuple[int, int]], place: int) -> int:
+    """Which of all values, in their order, stands at this place, from 0, by sorted (value, how often); else the first or last."""
     seen = 0
     for value, count in counts:
         seen += count
-        if seen > half:
+        if seen > place:
             return value
-    return 0
+    return counts[-1][0] if counts else 0

@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import product
+from random import Random
 from typing import Any
 
 import pytest
@@ -73,6 +75,19 @@ class TestALiarWithMoreGpus:
             made.handle(said(node, 1, minute(gpus)), 10)
         made.handle(said("evil", 1, of_sixteen(lies)), 11)
         assert not slow_in(made).keys() - {"evil"}
+
+    @pytest.mark.parametrize("seed", range(30))
+    @pytest.mark.parametrize("nodes", [6, 8, 16])
+    def test_chips_differ_under_a_power_cap(self, nodes: int, seed: int) -> None:
+        """Clocks spread by 2.5 %; the liar puts up to sixteen of its own where they move median and deviation most."""
+        random = Random(seed)
+        made, at = engine(), 10.0
+        healthy = [[(round(random.gauss(1400, 35)), 500, 100) for _ in range(8)] for _ in range(nodes)]
+        for node, gpus in zip(NODES, healthy, strict=False):
+            made.handle(said(node, 1, minute(gpus)), at)
+        for number, (count, mhz) in enumerate(product((8, 12, 16), range(1395, 1500, 15)), 1):
+            made.handle(said("evil", number, of_sixteen([(mhz, 500, 100)] * count)), at + number)
+            assert slow_in(made) == {}, (count, mhz)
 
     def test_why_nothing_is_said_of_such_a_job(self) -> None:
         """The note names it."""
