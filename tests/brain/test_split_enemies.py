@@ -1,11 +1,14 @@
 """A fleet-split that an operator has closed hides no other drift."""
 
+import time
 from typing import Any
 
 from agent.contract.messages import Severity
+from brain.core.faults import wider
 from brain.core.state import IncidentState
 from tests.brain.straggler_kit import NODES, PACK
 from tests.brain.world import Story
+from tests.yardstick import slowness
 
 DAY = 86_400.0
 USUAL: dict[str, Any] = {
@@ -91,6 +94,21 @@ def test_a_node_that_has_both_is_in_what_was_closed() -> None:
     tells(story, 2 * DAY, NODES[41], kernel="6.8", bios="F99")
     story.run(4 * DAY)
     assert opened(story) == []
+
+
+def test_thousands_that_are_closed_cost_a_storm_little() -> None:
+    """Asked with each node that joins: 5,000 closed incidents of single links took 9 ms, 90 s in a storm of 10,000 nodes."""
+    ctx = Story(PACK).engine.look()
+    ctx.state.dismissed = {f"link-down@link/n{number}/eth0": 1.0 for number in range(5000)}
+    (spread, *_) = ctx.compiled.spreads["link_flapping"]
+    took = []
+    for _ in range(5):
+        began = time.process_time()
+        assert not wider.was_closed(ctx, spread)
+        took.append(time.process_time() - began)
+    assert min(took) / slowness() < 3e-3
+    ctx.state.dismissed["shared-link-flapping-rack@rack/r1"] = 1.0
+    assert wider.was_closed(ctx, spread)
 
 
 def test_one_by_one_two_of_another_kind_and_the_third_is_a_split() -> None:
