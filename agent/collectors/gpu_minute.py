@@ -125,9 +125,11 @@ class GpuMinuteCollector(Collector):
         for bdf, one in sorted(self._sums.items()):
             if at_s - one.since_s >= _WHOLE_S:
                 found.setdefault((one.job, self._models.get(bdf, "")), []).append(_condensed(bdf, one))
-        jobs = {one.job for one in self._sums.values()}
+        there = {(one.job, self._models.get(bdf, "")) for bdf, one in self._sums.items()}
         age_s = max(0.0, now_s - at_s)
-        for key in [key for key in self._told if key[0] not in jobs]:
+        for key in [
+            key for key in self._told if key not in there
+        ]:  # the job is over, or its model has been read since
             del self._told[key]
             yield _event(key, (), age_s, active=False)
         for key, minutes in list(found.items())[:_MAX_JOBS]:

@@ -45,11 +45,12 @@ def decode(data: Mapping[str, Scalar]) -> tuple[GpuMinute, ...]:
     clocks, powers, busy = (_numbers(data, name) for name in ("sm_mhz", "power_w", "busy"))
     if not len(gpus) == len(clocks) == len(powers) == len(busy):
         raise ContractError("gpu.minute: its lists differ in length")
-    if len(gpus) > MAX_GPUS or len(dict.fromkeys(gpus)) < len(gpus):
+    names = [components.bdf(one) for one in gpus[: MAX_GPUS + 1]]
+    if len(gpus) > MAX_GPUS or len(dict.fromkeys(names)) < len(gpus):
         raise ContractError(f"gpu.minute: more than {MAX_GPUS} GPUs, or one twice")
     return tuple(
-        GpuMinute(bdf=components.bdf(bdf), sm_mhz=sm_mhz, power_w=power_w, busy=min(100, used))
-        for bdf, sm_mhz, power_w, used in zip(gpus, clocks, powers, busy, strict=True)
+        GpuMinute(bdf=bdf, sm_mhz=sm_mhz, power_w=power_w, busy=min(100, used))
+        for bdf, sm_mhz, power_w, used in zip(names, clocks, powers, busy, strict=True)
     )
 
 

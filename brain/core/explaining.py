@@ -5,11 +5,12 @@ from functools import partial
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import reach, releases, situations, sprees, wider
+from brain.core.faults import reach, releases, situations, sprees, symptoms, wider
 from brain.core.healing import runs
+from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Rule
-from brain.core.pack.topology import JOB, type_of
-from brain.core.state import Incident
+from brain.core.pack.topology import JOB, node_of, type_of
+from brain.core.state import Incident, SymptomState
 
 
 def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
@@ -113,21 +114,43 @@ def lasts(ctx: Context, rule: Rule) -> bool:
 
 def is_dismissed(ctx: Context, rule: Rule, scope: str) -> bool:
     """Whether an operator has closed what explains a match, and nothing newer is known."""
-    return bool(dismissed_around(ctx, rule.cause or rule.name, scope)) or _closed_with_another_place(
-        ctx, rule, scope
-    )
+    return bool(dismissed_around(ctx, rule, scope)) or _closed_with_another_place(ctx, rule, scope)
 
 
-def dismissed_around(ctx: Context, cause: str, scope: str) -> str:
+def dismissed_around(ctx: Context, rule: Rule, scope: str) -> str:
     """The match "<rule>@<scope>" of a wider cause that an operator has closed, whose rule still matches, and that explains this
     one; empty: there is none.
     """
-    for match in ctx.state.dismissed:
-        rule, around = ids.split(match)
-        spec = ctx.compiled.rules.get(rule)
-        if spec is not None and reach.covers(ctx, spec, around, cause, scope):
+    cause = rule.cause or rule.name
+    for match, closed_at in ctx.state.dismissed.items():
+        name, around = ids.split(match)
+        spec = ctx.compiled.rules.get(name)
+        if spec is None or not reach.covers(ctx, spec, around, cause, scope):
+            continue
+        if not _is_elsewhere(ctx, spec, around, situations.named_by(ctx, rule, scope), closed_at):
             return match
     return ""
+
+
+def _is_elsewhere(
+    ctx: Context, closed: Rule, around: str, shown: list[SymptomState], closed_at: float
+) -> bool:
+    """Whether all that a node shows is what the closed cause counts nodes by, began since, and is not counted there: whoever
+    closed a split of kernels knew nothing of another node's BIOS.
+    """
+    families = ctx.compiled.families.get(closed.name, ())
+    counters = list(symptoms_in(closed.when))
+    return bool(shown) and all(
+        one.name in families
+        and symptoms.began(ctx, one) > closed_at
+        and not any(
+            wide.active and node_of(one.scope) in wide.members
+            for spec in ctx.compiled.spreads.get(one.name, ())
+            if spec.name in counters
+            and (wide := ctx.state.symptoms.get(ids.key(spec.name, around))) is not None
+        )
+        for one in shown
+    )
 
 
 def _closed_with_another_place(ctx: Context, rule: Rule, scope: str) -> bool:

@@ -24,6 +24,8 @@ COMPUTES = (
 )
 # A GPU that draws more than its peers by this share works more than they do, so it is no straggler; one that waits draws less.
 POWER_SHARE = 0.1
+# The node with most GPUs may have one in so many of all: with more, what it alone tells would move the median.
+ONE_NODE_IN = 4
 # One node in so many may be a straggler. More of them are a part of the job that has other work, or share a cause.
 ONE_IN = 32
 NOT_JUDGED = "?"  # JobMinute.slow of a node that is beyond a limit and no straggler
@@ -31,6 +33,7 @@ _WORKS = {
     "clock": "it draws more power than its peers do, so it has more to do than they",
     "waits": "its power is that of its peers or not known, so it may do other work",
 }
+_MANY = f"more than one in {ONE_IN} nodes of the job are as far from the others: they have other work, or share a cause"
 _CLOCK_STEP, _POWER_STEP, _BUSY_STEP = 5, 5, 1  # MHz, W, %
 
 
@@ -41,7 +44,8 @@ class Beside:
     median: float
     # median absolute deviation
     spread: float
-    # a lower value lies beyond it
+    # a lower value lies beyond it, whatever one node tells: from the lowest median and the largest deviation that may be left
+    # without that node
     limit: float
 
 
@@ -99,13 +103,16 @@ class Steps:
         if not self._counts[step]:
             del self._counts[step], self._nodes[step]
 
-    def middle(self) -> tuple[float, float]:
-        """The median and the median absolute deviation from it; (0, 0) of nothing."""
-        median = _middle(sorted(self._counts.items()))
+    def middle(self, one_node: int = 0) -> tuple[float, float]:
+        """The median and the median absolute deviation from it; (0, 0) of nothing. `one_node`: so many of the values may be lies
+        of one node; the lowest median and the largest deviation that they may hide.
+        """
+        half = sum(self._counts.values()) // 2
+        median = _at(sorted(self._counts.items()), half - one_node)
         apart: dict[int, int] = {}
         for step, count in self._counts.items():
             apart[abs(step - median)] = apart.get(abs(step - median), 0) + count
-        return float(median * self._step), float(_middle(sorted(apart.items())) * self._step)
+        return float(median * self._step), float(_at(sorted(apart.items()), half + one_node) * self._step)
 
     def below(self, limit: float, most: int) -> dict[str, int] | None:
         """Node -> its GPUs that lie below the limit; None: these are more than `most` nodes."""
@@ -131,13 +138,17 @@ class JobPeers:
         # the same, of those that were told to be slow
         self.suspects: dict[str, str] = {}
         self._clocks, self._powers, self._busy = Steps(_CLOCK_STEP), Steps(_POWER_STEP), Steps(_BUSY_STEP)
+        # how many GPUs a node has -> how many nodes have so many
+        self._sizes: dict[int, int] = {}
 
     def add(self, key: str, minute: JobMinute) -> None:
         """A node tells its minute."""
         self.nodes[minute.node] = key
         if minute.slow not in ("", NOT_JUDGED):
             self.suspects[minute.node] = key
-        for slot, one in enumerate(gpus_of(minute)):
+        gpus = gpus_of(minute)
+        self._sizes[len(gpus)] = self._sizes.get(len(gpus), 0) + 1
+        for slot, one in enumerate(gpus):
             for steps, value in self._values(one):
                 steps.add(minute.node, slot, value)
 
@@ -145,7 +156,11 @@ class JobPeers:
         """What it told before does not hold any more."""
         del self.nodes[minute.node]
         self.suspects.pop(minute.node, None)
-        for slot, one in enumerate(gpus_of(minute)):
+        gpus = gpus_of(minute)
+        self._sizes[len(gpus)] -= 1
+        if not self._sizes[len(gpus)]:
+            del self._sizes[len(gpus)]
+        for slot, one in enumerate(gpus):
             for steps, value in self._values(one):
                 steps.take(minute.node, slot, value)
 
@@ -162,14 +177,14 @@ class JobPeers:
         clock, busy = self.clock(), self._used()
         slow: dict[str, Slow] = {}
         unjudged: dict[str, str] = {}
-        others = len(self.nodes) - 1
+        why_not = self._why_not()
         for what, steps, beside in (("clock", self._clocks, clock), ("waits", self._busy, busy)):
             if beside is None:
                 continue
-            found = steps.below(beside.limit, self._most()) if others >= PEERS else None
+            found = None if why_not else steps.below(beside.limit, self._most())
             if found is None:
                 if steps.is_below(beside.limit, node):
-                    unjudged[node] = self._why_not(others)
+                    unjudged[node] = why_not or _MANY
                 continue
             for name, slots in found.items():
                 one = self._slow(state, name, what, slots, beside, usual_w)
@@ -186,35 +201,50 @@ class JobPeers:
         median, spread = self._clocks.middle()
         if not median:
             return None
-        return Beside(median=median, spread=spread, limit=median - max(MADS * spread, SHARE * median))
+        least, most = self._clocks.middle(self._one_node())
+        return Beside(median=median, spread=spread, limit=least - max(MADS * most, SHARE * least))
 
     def _used(self) -> Beside | None:
         median, spread = self._busy.middle()
         if median < COMPUTES:
             return None
-        return Beside(median=median, spread=spread, limit=median - max(MADS * spread, BUSY_POINTS))
+        least, most = self._busy.middle(self._one_node())
+        return Beside(median=median, spread=spread, limit=least - max(MADS * most, BUSY_POINTS))
 
     def _most(self) -> int:
         return max(1, len(self.nodes) // ONE_IN)
 
-    def _why_not(self, others: int) -> str:
+    def _one_node(self) -> int:
+        """How many GPUs may be lies of one node; 0 where nothing is judged, so that what deviates is noted."""
+        return 0 if self._why_not() else max(self._sizes)
+
+    def _why_not(self) -> str:
+        """Why nothing can be said of the job; empty: it can."""
+        others = len(self.nodes) - 1
         if others < PEERS:
             return f"{counted(others, 'other node')} of the job with such GPUs told theirs, and {PEERS} are needed to judge"
-        return f"more than one in {ONE_IN} nodes of the job are as far from the others: they have other work, or share a cause"
+        all_of_them = sum(size * nodes for size, nodes in self._sizes.items())
+        if ONE_NODE_IN * max(self._sizes) > all_of_them:
+            return f"one node has {max(self._sizes)} of the {all_of_them} such GPUs of the job, so they are no peers"
+        return ""
 
     def _slow(
         self, state: State, node: str, what: str, slots: int, beside: Beside, usual_w: float
     ) -> Slow | None:
         gpus = gpus_of(state.minutes[self.nodes[node]])
-        chosen = [one for slot, one in enumerate(gpus) if slots >> slot & 1 and _may(one, what, usual_w)]
+        chosen = [
+            one
+            for slot, one in enumerate(gpus)
+            if slots >> slot & 1 and _value(one, what) < beside.limit and _may(one, what, usual_w)
+        ]
         if not chosen:
             return None
-        worst = min(chosen, key=lambda one: one.sm_mhz if what == "clock" else one.busy)
+        worst = min(chosen, key=lambda one: _value(one, what))
         return Slow(
             what=what,
             gpus=tuple(one.bdf for one in chosen),
             of=len(gpus),
-            value=worst.sm_mhz if what == "clock" else worst.busy,
+            value=_value(worst, what),
             power_w=worst.power_w,
             beside=beside,
             usual_power_w=usual_w,
@@ -226,13 +256,17 @@ class JobMinutes:
 
     def __init__(self, state: State) -> None:
         self.jobs: dict[tuple[str, str], JobPeers] = {}
+        self.of_job: dict[str, dict[str, JobPeers]] = {}  # job -> model
         self.of_node: dict[str, dict[str, None]] = {}  # node -> keys of its minutes, the oldest first
         for key, minute in state.minutes.items():
             self.add(key, minute)
 
     def add(self, key: str, minute: JobMinute) -> JobPeers:
         """A minute holds from now on. Returns the job's GPUs."""
-        peers = self.jobs.setdefault((minute.job, minute.model), JobPeers())
+        peers = self.jobs.get((minute.job, minute.model))
+        if peers is None:
+            peers = self.jobs[minute.job, minute.model] = JobPeers()
+            self.of_job.setdefault(minute.job, {})[minute.model] = peers
         peers.add(key, minute)
         here = self.of_node.setdefault(minute.node, {})
         here.pop(key, None)
@@ -244,7 +278,9 @@ class JobMinutes:
         peers = self.jobs[minute.job, minute.model]
         peers.take(minute)
         if not peers.nodes:
-            del self.jobs[minute.job, minute.model]
+            del self.jobs[minute.job, minute.model], self.of_job[minute.job][minute.model]
+            if not self.of_job[minute.job]:
+                del self.of_job[minute.job]
         here = self.of_node[minute.node]
         del here[key]
         if not here:
@@ -261,6 +297,10 @@ def gpus_of(minute: JobMinute) -> Sequence[GpuMinute]:
         return ()
 
 
+def _value(one: GpuMinute, what: str) -> int:
+    return one.sm_mhz if what == "clock" else one.busy
+
+
 def _may(one: GpuMinute, what: str, usual_w: float) -> bool:
     """Whether its power fits what it seems to be. Without a power nothing speaks against it but for one that waits."""
     if what == "clock":
@@ -268,12 +308,11 @@ def _may(one: GpuMinute, what: str, usual_w: float) -> bool:
     return bool(usual_w and one.power_w) and one.power_w < (1 - POWER_SHARE) * usual_w
 
 
-def _middle(counts: Sequence[tuple[int, int]]) -> int:
-    """The upper median of sorted (value, how often)."""
-    half = sum(count for _, count in counts) // 2
+def _at(counts: Sequence[tuple[int, int]], place: int) -> int:
+    """Which of all values, in their order, stands at this place, from 0, by sorted (value, how often); else the first or last."""
     seen = 0
     for value, count in counts:
         seen += count
-        if seen > half:
+        if seen > place:
             return value
-    return 0
+    return counts[-1][0] if counts else 0

@@ -77,6 +77,16 @@ def test_only_what_has_moved_is_told(later: dict[str, float], is_told: bool) -> 
     assert [at_s for at_s, _ in found] == ([60.0, 180.0] if is_told else [60.0])
 
 
+def test_a_model_that_is_read_later_is_another_job() -> None:
+    """What was told without it holds no more: it stood beside its peers for 25 minutes, slow or not, and nobody told of it."""
+    found = told(every_5_s(0, 90, BUSY), models(), every_5_s(90, 200, BUSY))
+    assert [(at_s, data["model"], data["active"]) for at_s, data in found] == [
+        (60.0, "", True),
+        (120.0, "", False),
+        (120.0, MODEL["model"], True),
+    ]
+
+
 def test_a_job_that_is_over_is_told_at_once() -> None:
     """With the minute in which it ended; its successor has a first minute of its own."""
     other = replace(BUSY, processes=(GpuProcess(pid=9, memory_mb=1, job="4712"),))

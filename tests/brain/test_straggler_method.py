@@ -49,7 +49,9 @@ def slow_gpus(values: dict[str, list[Figures]]) -> set[str]:
 
 FEW_NODES = st.lists(
     st.lists(
-        st.tuples(st.integers(60, 400).map(lambda n: 5 * n), st.just(690), st.just(100)),
+        st.tuples(
+            st.sampled_from((*[1980] * 20, *[1965] * 10, 1890, 1870, 1700, 1410)), st.just(690), st.just(100)
+        ),
         min_size=1,
         max_size=8,
     ),
@@ -66,9 +68,13 @@ class TestTheMethod:
         """Counted in steps it finds what a sorted list of all values finds."""
         values = dict(zip(NODES, nodes, strict=False))
         clocks = sorted(gpu[0] for gpus in nodes for gpu in gpus)
-        middle = clocks[len(clocks) // 2]
+        half, most = len(clocks) // 2, max(map(len, nodes))
+        if 4 * most > len(clocks):
+            assert slow_gpus(values) == set()
+            return
+        middle = clocks[half - most]
         apart = sorted(abs(clock - middle) for clock in clocks)
-        limit = middle - max(7.5 * apart[len(apart) // 2], 0.05 * middle)
+        limit = middle - max(7.5 * apart[min(half + most, len(apart) - 1)], 0.05 * middle)
         below = {
             f"{node} {ADDRESSES[slot]}"
             for node, gpus in values.items()
@@ -210,7 +216,13 @@ def _spread(random: Random) -> list[Figures]:
 
 def test_the_limits_are_those_of_the_document() -> None:
     """Who changes one changes docs/decisions/0076 too."""
-    assert (minutes.MADS, minutes.SHARE, minutes.PEERS, minutes.ONE_IN) == (7.5, 0.05, 5, 32)
+    assert (minutes.MADS, minutes.SHARE, minutes.PEERS, minutes.ONE_IN, minutes.ONE_NODE_IN) == (
+        7.5,
+        0.05,
+        5,
+        32,
+        4,
+    )
     assert (stragglers.HOLDS_S, stragglers.LATE_S) == (1500.0, 300.0)
     for_s = {one.name: one.for_s for one in PACK.symptoms if one.name.endswith("_straggler")}
     assert for_s == {"gpu_straggler": 240.0, "node_straggler": 240.0}

@@ -10,15 +10,18 @@ A synchronous job is as slow as its slowest part and all its nodes have the same
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import itemgetter
 
 from agent.contract import components
 from agent.contract.counted import counted, span
 from agent.contract.errors import ContractError
 from agent.contract.gpu_minutes import decode
 from agent.contract.messages import Event, Scalar, Severity, clip
+from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import job_steps, symptoms
 from brain.core.minutes import NOT_JUDGED, JobMinutes, JobPeers, Slow, gpus_of
+from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.vocabulary import GPU_STRAGGLER, NODE_STRAGGLER
 from brain.core.state import JobMinute, SymptomState
 
@@ -37,10 +40,8 @@ def feed(ctx: Context, event: Event) -> list[SymptomState]:
         return []
     if event.kind == job_steps.KIND:
         return list(_told_again(ctx, job)) if (job := job_steps.feed(ctx, event)) else []
-    if ctx.index.minutes is None:  # from the state as it was before this event
-        ctx.index.minutes = JobMinutes(ctx.state)
-    known = ctx.index.minutes
-    changed = list(_forget_old(ctx, known, event))
+    known = _known(ctx)  # from the state as it was before this event
+    changed = list(_forget_old(ctx, known, event.node))
     at, job, model = ctx.now - event.age_s, str(event.data.get("job", "")), str(event.data.get("model", ""))
     key = f"{event.node} {job} {model}"
     before = ctx.state.minutes.get(key)
@@ -48,7 +49,7 @@ def feed(ctx: Context, event: Event) -> list[SymptomState]:
         return changed  # it was overtaken
     if event.data.get("active") is not True:
         if before is not None:
-            changed += _remove(ctx, known, key, event, "the job has no GPU there any more")
+            changed += _remove(ctx, known, key, "the job has no GPU there any more")
         return changed
     if event.age_s > LATE_S or not job:
         return changed
@@ -61,7 +62,7 @@ def feed(ctx: Context, event: Event) -> list[SymptomState]:
         return changed
     if before is None and len(known.of_node.get(event.node, ())) >= MAX_JOBS:
         oldest = next(iter(known.of_node[event.node]))
-        changed += _remove(ctx, known, oldest, event, "the node has told newer jobs")
+        changed += _remove(ctx, known, oldest, "the node has told newer jobs")
     told = event.data
     minute = JobMinute(
         node=event.node, job=job, model=model, at=at, since=at, arrived=ctx.now, gpus=str(told["gpus"]),
@@ -72,14 +73,18 @@ def feed(ctx: Context, event: Event) -> list[SymptomState]:
         known.take(key, before)
     ctx.state.minutes.pop(key, None)  # the newest stands last
     ctx.state.minutes[key] = minute
-    return changed + list(_judge(ctx, known.add(key, minute), event))
+    return changed + list(_judge(ctx, known.add(key, minute), event.node))
 
 
-def forget_node(ctx: Context, node: str) -> None:
-    """It is gone for good: nobody is compared with it."""
-    if any(minute.node == node for minute in ctx.state.minutes.values()):
-        ctx.state.minutes = {key: one for key, one in ctx.state.minutes.items() if one.node != node}
-        ctx.index.minutes = None  # built again from those that are left
+def forget_node(ctx: Context, node: str) -> list[SymptomState]:
+    """It is gone for good: nobody is compared with it. Returns the symptoms of others that began or ended without it."""
+    known = _known(ctx)
+    left: dict[JobPeers, None] = {}
+    for key in list(known.of_node.get(node, ())):
+        minute = ctx.state.minutes.pop(key)
+        left[known.jobs[minute.job, minute.model]] = None
+        known.take(key, minute)
+    return [symptom for peers in left for symptom in _judge(ctx, peers, "")]
 
 
 def standing(ctx: Context, node: str) -> str:
@@ -99,18 +104,37 @@ def standing(ctx: Context, node: str) -> str:
 
 
 def _told_again(ctx: Context, job: str) -> Iterator[SymptomState]:
-    """News of a job's steps: it stands in the newest fact of its stragglers."""
-    known = ctx.index.minutes or JobMinutes(ctx.state)
-    for (name, _), peers in known.jobs.items():
-        if name == job and peers.suspects:
-            found = peers.judge(ctx.state, "").slow
-            for node, key in peers.suspects.items():
-                for part in _parts(found[node]):
-                    minute = ctx.state.minutes[key]
-                    yield from symptoms.feed(ctx, _told(ctx, minute, part, found[node], len(peers.nodes) - 1))
+    """News of a job's steps: it stands in the newest fact of its stragglers. Any node may tell it, so it is no news of them."""
+    for _, peers in sorted(_known(ctx).of_job.get(job, {}).items(), key=itemgetter(0)):
+        found = peers.judge(ctx.state, "").slow if peers.suspects else {}
+        for node, key in sorted(peers.suspects.items()):
+            if node not in found:  # a brain of another version judged it
+                continue
+            for part in _parts(found[node]):
+                told = _told(ctx, ctx.state.minutes[key], part, found[node], len(peers.nodes) - 1)
+                yield from _go_on(ctx, told)
 
 
-def _forget_old(ctx: Context, known: JobMinutes, event: Event) -> Iterator[SymptomState]:
+def _known(ctx: Context) -> JobMinutes:
+    """The jobs as the minutes of the state are."""
+    if ctx.index.minutes is None:
+        ctx.index.minutes = JobMinutes(ctx.state)
+    return ctx.index.minutes
+
+
+def _go_on(ctx: Context, told: Event) -> Iterator[SymptomState]:
+    """What is slow goes on being slow. That is no newer fact: whoever has closed its incident, because it is slow by design, is
+    not told again every ten minutes.
+    """
+    for state in symptoms.feed(ctx, told):
+        for name in ctx.state.matched.get(state.scope, ()):
+            rule, match = ctx.compiled.rules.get(name), ids.key(name, state.scope)
+            if match in ctx.state.dismissed and rule is not None and state.name in symptoms_in(rule.when):
+                ctx.state.dismissed[match] = ctx.now
+        yield state
+
+
+def _forget_old(ctx: Context, known: JobMinutes, node: str) -> Iterator[SymptomState]:
     """Takes out what has not been told again, and judges each job that lost something once."""
     left: dict[JobPeers, None] = {}
     while ctx.state.minutes:
@@ -120,14 +144,14 @@ def _forget_old(ctx: Context, known: JobMinutes, event: Event) -> Iterator[Sympt
         left[known.jobs[ctx.state.minutes[key].job, ctx.state.minutes[key].model]] = None
         yield from _take_out(ctx, known, key, "nothing has been told of it for a while")
     for peers in left:
-        yield from _judge(ctx, peers, event)
+        yield from _judge(ctx, peers, node)
 
 
-def _remove(ctx: Context, known: JobMinutes, key: str, event: Event, why: str) -> Iterator[SymptomState]:
+def _remove(ctx: Context, known: JobMinutes, key: str, why: str) -> Iterator[SymptomState]:
     minute = ctx.state.minutes[key]
     peers = known.jobs[minute.job, minute.model]
     yield from _take_out(ctx, known, key, why)
-    yield from _judge(ctx, peers, event)
+    yield from _judge(ctx, peers, minute.node)
 
 
 def _take_out(ctx: Context, known: JobMinutes, key: str, why: str) -> Iterator[SymptomState]:
@@ -137,19 +161,22 @@ def _take_out(ctx: Context, known: JobMinutes, key: str, why: str) -> Iterator[S
         yield from _tell_over(ctx, minute, minute.slow.split(), why)
 
 
-def _judge(ctx: Context, peers: JobPeers, event: Event) -> Iterator[SymptomState]:
-    """Compares the nodes of one job, and tells what has become slow, what goes on being slow, and what is no longer."""
-    found = peers.judge(ctx.state, event.node)
-    for node in [node for node in peers.suspects if node not in found.slow]:
+def _judge(ctx: Context, peers: JobPeers, teller: str) -> Iterator[SymptomState]:
+    """Compares the nodes of one job, and tells what has become slow, what goes on being slow, and what is no longer.
+
+    In the order of their names: that in which they became slow is not known to a brain that has started since.
+    """
+    found = peers.judge(ctx.state, teller)
+    for node in sorted(node for node in peers.suspects if node not in found.slow):
         key = peers.suspects.pop(node)
         minute = ctx.state.minutes[key]
         ctx.state.minutes[key] = replace(minute, slow="", slow_since=0.0)
         yield from _tell_over(ctx, minute, minute.slow.split(), "it is as its peers are")
-    for node, slow in found.slow.items():
+    for node, slow in sorted(found.slow.items(), key=itemgetter(0)):
         key = peers.nodes[node]
         minute = ctx.state.minutes[key]
         parts = _parts(slow)
-        if minute.slow == " ".join(parts) and node != event.node:
+        if minute.slow == " ".join(parts) and node != teller:
             continue
         was = minute.slow.split() if node in peers.suspects else []
         yield from _tell_over(
@@ -159,9 +186,10 @@ def _judge(ctx: Context, peers: JobPeers, event: Event) -> Iterator[SymptomState
         minute = ctx.state.minutes[key] = replace(minute, slow=" ".join(parts), slow_since=since)
         peers.suspects[node] = key
         for part in parts:
-            yield from symptoms.feed(ctx, _told(ctx, minute, part, slow, len(peers.nodes) - 1))
-    if event.node in peers.nodes and event.node not in found.slow:
-        _note_unjudged(ctx, peers.nodes[event.node], found.unjudged.get(event.node, ""))
+            told = _told(ctx, minute, part, slow, len(peers.nodes) - 1)
+            yield from _go_on(ctx, told) if part in was else symptoms.feed(ctx, told)
+    if teller in peers.nodes and teller not in found.slow:
+        _note_unjudged(ctx, peers.nodes[teller], found.unjudged.get(teller, ""))
 
 
 def _note_unjudged(ctx: Context, key: str, why: str) -> None:

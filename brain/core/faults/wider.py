@@ -240,8 +240,7 @@ def was_closed(ctx: Context, symptom: Symptom) -> bool:
     closed has no part in it, and in a storm each place would be judged with each node.
     """
     families, rules = ctx.compiled.families, ctx.compiled.rules
-    for match in ctx.state.dismissed:
-        name = ids.name_of(match)
+    for name in dict.fromkeys(map(ids.name_of, ctx.state.dismissed)):  # of thousands of matches few rules
         rule = rules.get(name)
         if rule is None or symptom.of in families.get(name, ()) or symptom.name in symptoms_in(rule.when):
             return True

@@ -58,7 +58,7 @@ def forget(ctx: Context, node: str, why: str) -> None:
     ctx.state.over.pop(node, None)
     releases.forget_node(ctx, node)
     lemons.forget_node(ctx, node)
-    stragglers.forget_node(ctx, node)
+    ctx.changed.extend(stragglers.forget_node(ctx, node))
     cards.forget_node(ctx, node)
     for nodes in ctx.state.aftermath.values():
         nodes.pop(node, None)

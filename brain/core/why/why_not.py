@@ -301,11 +301,7 @@ def _matched(ctx: Context, rule: Rule, scope: str, conditions: tuple[ConditionNo
     if other is not None:
         why = f"{met}, and {other.cause} at {other.scope} explains it (incident {other.id})"
         return answer(outcome=MatchOutcome.EXPLAINED, text=(why,), incident=other.id)
-    closed = (
-        match
-        if match in ctx.state.dismissed
-        else explaining.dismissed_around(ctx, rule.cause or rule.name, scope)
-    )
+    closed = match if match in ctx.state.dismissed else explaining.dismissed_around(ctx, rule, scope)
     if closed:
         when = words.ago(ctx.now, ctx.state.dismissed[closed])
         what = "its incident" if closed == match else f"the incident of {closed}, which explains it,"
