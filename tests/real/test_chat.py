@@ -11,6 +11,7 @@ import pytest
 from brain.chat_words import Button
 from brain.console.chat import reply
 from brain.console_config import Role
+from brain.outgoing import Outgoing
 from tests import people
 from tests.brain.notify.receivers import receiving
 from tests.brain.notify.test_alertmanager_input import alert, body
@@ -55,7 +56,7 @@ async def test_an_alert_is_answered_by_a_button(tmp_path: Path, monkeypatch: pyt
     """It comes twice and is one incident; what the card carries is pressed, by who may and by who may not; its end ends it."""
     told: list[str] = []
 
-    async def to_sender(_url: str, text: str) -> None:
+    async def to_sender(_url: str, text: str, _way: Outgoing) -> None:
         told.append(text)
 
     monkeypatch.setattr(reply, "to_sender", to_sender)  # Slack's own address
