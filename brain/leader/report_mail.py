@@ -37,6 +37,7 @@ from brain.leader.notes import BrainNotes
 from brain.leader.replica import Replica
 from brain.notify.mail import Mailer, of_file
 from brain.options import FOLDER
+from brain.outgoing import outgoing
 from brain.reports_config import ReportConfig
 
 _log = logging.getLogger(__name__)
@@ -122,7 +123,7 @@ class ReportMail:
         self._tell = alerts.of(UNSENT)
         self._now = now
         self._rests = Rests()
-        self._meter = EnergyMeter(config.console.prometheus)
+        self._meter = EnergyMeter(config.console.prometheus, outgoing(config.outgoing))
 
     async def serve(self) -> None:
         """Until cancelled. What goes wrong with a report ends nothing else."""

@@ -21,6 +21,7 @@ from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.energy_shapes import EnergyShape, TenantEnergyShape
 from brain.console.counters.prometheus import PlottedLine, Prometheus
 from brain.console_config import PrometheusConfig
+from brain.outgoing import Outgoing
 
 STEPS = 48
 LEAST_STEP_S = 300.0  # a counter needs some scrapes
@@ -69,10 +70,10 @@ def queries(tenant: str, only: str, step_s: float) -> dict[str, str]:
 class EnergyMeter:
     """Asks one Prometheus; none: it says so."""
 
-    def __init__(self, config: PrometheusConfig | None) -> None:
-        """ConfigError: a file that it names cannot be used."""
+    def __init__(self, config: PrometheusConfig | None, way: Outgoing) -> None:
+        """`way`: out of the site. ConfigError: a file that the configuration names cannot be used."""
         self._config = config
-        self._prometheus = Prometheus(config) if config is not None else None
+        self._prometheus = Prometheus(config, way) if config is not None else None
 
     async def measured(self, since: float, until: float, gpus: int) -> EnergyShape:
         """What `gpus` GPUs have used in a time, in seconds since 1970. What is not answered is told in it."""

@@ -14,7 +14,7 @@ from agent.contract.errors import ConfigError, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.console_config import PrometheusConfig
-from brain.outgoing import DIRECT, Outgoing
+from brain.outgoing import Outgoing, up_to
 
 AT_ONCE = 4  # questions, of all people together
 _MOST_BYTES = 8 * 1024**2  # of an answer
@@ -34,8 +34,8 @@ class PlottedLine:
 class Prometheus:
     """One of a site."""
 
-    def __init__(self, config: PrometheusConfig, way: Outgoing = DIRECT) -> None:
-        """ConfigError: a file that it names cannot be used."""
+    def __init__(self, config: PrometheusConfig, way: Outgoing) -> None:
+        """`way`: out of the site. ConfigError: a file that the configuration names cannot be used."""
         self._config = config
         self._way = way
         self._token = secret(config.token_file, f"{_WHERE}.token_file")
@@ -65,13 +65,17 @@ class Prometheus:
                     ssl=self._tls if self._tls is not None else True,
                 ) as answer,
             ):
-                body = await answer.content.read(_MOST_BYTES)
+                body = await up_to(answer.content, _MOST_BYTES + 1)
                 status = answer.status
         except TimeoutError as error:
             raise Unreachable(f"Prometheus did not answer within {self._config.timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             why = self._way.trouble(error) or clip(str(error) or type(error).__name__, _MOST_QUOTED)
             raise Unreachable(f"Prometheus: {why}") from error
+        if len(body) > _MOST_BYTES:
+            raise Unreachable(
+                f"Prometheus answered more than {_MOST_BYTES // 1024**2} MiB: it is asked for a shorter time"
+            )
         return _lines(status, body, since, step_s)
 
 
@@ -93,5 +97,5 @@ def _lines(status: int, body: bytes, since: float, step_s: float) -> list[Plotte
             )
             for one in found["data"]["result"]
         ]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
         raise Unreachable(f"Prometheus answered {status}, and nothing that can be read") from error
