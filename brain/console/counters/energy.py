@@ -6,8 +6,6 @@ and 78).
 """
 
 import asyncio
-import csv
-import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ import aiohttp
 
 from agent.contract.errors import ActionError
 from agent.contract.inert import inert
-from brain.console import shapes
+from brain.console import shapes, spreadsheet
 from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.energy_shapes import EnergyShape, TenantEnergyShape
 from brain.console.counters.prometheus import PlottedLine, Prometheus
@@ -31,7 +29,6 @@ _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"  # mJ since the driver was load
 _USE = "DCGM_FI_DEV_GPU_UTIL"  # percent
 _MJ_PER_KWH = 3.6e9
 _COLUMNS = ("tenant", "kwh", "share_of_measured", "use", "since", "until", "measured_share_of_gpu_time")
-_FORMULA = ("=", "+", "-", "@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,12 +231,17 @@ def _not_known(
 
 def table(found: EnergyShape) -> bytes:
     """Returns a line for each tenant (RFC 4180). Nothing in it is a formula to a spreadsheet."""
-    text = io.StringIO()
-    rows = csv.writer(text)
-    rows.writerow(_COLUMNS)
     measured = "" if found.measured is None else f"{found.measured:.4f}"
-    for one in found.tenants:
-        name = f"'{one.tenant}" if one.tenant.startswith(_FORMULA) else one.tenant
-        use = "" if one.use is None else f"{one.use:.4f}"
-        rows.writerow((name, f"{one.kwh:.3f}", f"{one.share:.4f}", use, found.since, found.until, measured))
-    return text.getvalue().encode()
+    rows = (
+        (
+            spreadsheet.cell(one.tenant),
+            f"{one.kwh:.3f}",
+            f"{one.share:.4f}",
+            "" if one.use is None else f"{one.use:.4f}",
+            found.since or "",
+            found.until or "",
+            measured,
+        )
+        for one in found.tenants
+    )
+    return spreadsheet.table(_COLUMNS, rows)
