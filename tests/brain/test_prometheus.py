@@ -1,5 +1,6 @@
 """What is made of a Prometheus's answers, whatever it answers; and which way it is asked."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -88,6 +89,31 @@ async def test_a_time_that_is_none(at: str) -> None:
 
     async with answering(odd) as url:
         with pytest.raises(Unreachable, match="nothing that can be read"):
+            await lines(url)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [
+        (401, "<html>Unauthorized", "Prometheus answered 401: console.prometheus.token_file"),
+        (
+            403,
+            '{"status": "error", "error": "no"}',
+            "Prometheus answered 403: no: console.prometheus.token_file",
+        ),
+        (302, "", "Prometheus answered 302: it leads elsewhere: console.prometheus.url"),
+        (422, '{"status": "error", "error": "bad \\u001b[31m\\u202eword"}', r"422: bad \x1b[31m\u202eword"),
+        (502, "<html>Bad Gateway", "Prometheus answered 502, and nothing that can be read"),
+    ],
+)
+async def test_who_must_do_what_is_said(status: int, body: str, says: str) -> None:
+    """A token that is not taken, a login page before it: the key that is wrong. What it writes does nothing where it is shown."""
+
+    async def no(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=status, text=body, headers={"Location": "/login"})
+
+    async with answering(no) as url:
+        with pytest.raises(Unreachable, match=re.escape(says)):
             await lines(url)
 
 

@@ -11,6 +11,7 @@ import aiohttp
 import orjson
 
 from agent.contract.errors import ConfigError, Unreachable
+from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.console_config import PrometheusConfig
@@ -20,6 +21,11 @@ AT_ONCE = 4  # questions, of all people together
 _MOST_BYTES = 8 * 1024**2  # of an answer
 _MOST_QUOTED = 200
 _WHERE = "console.prometheus"
+# What a person must correct
+_CORRECTED = (
+    ((401, 403), f"{_WHERE}.token_file"),
+    ((301, 302, 303, 307, 308), f"it leads elsewhere: {_WHERE}.url"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +86,12 @@ class Prometheus:
 
 
 def _lines(status: int, body: bytes, since: float, step_s: float) -> list[PlottedLine]:
+    hint = next((f": {what}" for statuses, what in _CORRECTED if status in statuses), "")
     try:
         found: Any = orjson.loads(body)
         if status != 200 or found["status"] != "success":
             raise Unreachable(
-                f"Prometheus answered {status}: {clip(str(found.get('error', '')), _MOST_QUOTED)}"
+                f"Prometheus answered {status}: {clip(inert(str(found.get('error', ''))), _MOST_QUOTED)}{hint}"
             )
         return [
             PlottedLine(
@@ -98,4 +105,6 @@ def _lines(status: int, body: bytes, since: float, step_s: float) -> list[Plotte
             for one in found["data"]["result"]
         ]
     except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
-        raise Unreachable(f"Prometheus answered {status}, and nothing that can be read") from error
+        raise Unreachable(
+            f"Prometheus answered {status}{hint or ', and nothing that can be read'}"
+        ) from error
