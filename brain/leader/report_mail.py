@@ -180,6 +180,10 @@ class ReportMail:
             await self._keep(one, SentReport(mailed=schedule.newest(one.want, one.zone, now) or now))
             return
         due = schedule.due(one.want, one.zone, now, one.sent.mailed)
+        if (
+            due is not None and one.sent.mailed < one.sent.begun < due.at
+        ):  # some have got the one before it: none was missed
+            due = schedule.due(one.want, one.zone, now, one.sent.begun)
         if due is not None:
             await self._mail(one, one.sent, due, now)
 
