@@ -77,6 +77,15 @@ def outgoing(config: OutgoingConfig) -> Outgoing:
     return Outgoing(proxy=config.proxy, credentials=credentials, no_proxy=config.no_proxy)
 
 
+async def up_to(content: aiohttp.StreamReader, most: int) -> bytes:
+    """An answer comes in pieces: all of them, but at most so many bytes."""
+    parts: list[bytes] = []
+    while most > 0 and (part := await content.read(most)):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
+
+
 def to_environment(way: Outgoing) -> None:
     """Tells libraries that have no other way to learn it. Without a proxy in the configuration nothing is changed."""
     if not way.proxy:

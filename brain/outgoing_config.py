@@ -1,9 +1,13 @@
 """The part `[outgoing]` of the brain's configuration: the way out of the site."""
 
+import ipaddress
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, field_validator
+
+_HOST = re.compile(r"\*?\.?[\w-]+(\.[\w-]+)*\.?")
 
 
 class OutgoingConfig(BaseModel):
@@ -26,7 +30,8 @@ class OutgoingConfig(BaseModel):
         """What is said never shows a password that stands in it."""
         try:
             parts = urlsplit(url)
-            good = parts.scheme == "http" and bool(parts.hostname) and parts.port != 0
+            good = url.startswith("http://") and bool(parts.hostname) and parts.port != 0
+            good = good and not re.search(r"\s", url)
         except ValueError:
             good = False
         if url and "@" in url:
@@ -38,8 +43,16 @@ class OutgoingConfig(BaseModel):
     @field_validator("no_proxy")
     @classmethod
     def _are_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        """A URL, or several hosts in one, would fit nothing, silently."""
+        """A URL, a port, a network that is none, or several hosts in one, would fit nothing, silently."""
         for host in hosts:
-            if not host.strip("*.") or "://" in host or "," in host or " " in host:
-                raise ValueError(f"{host!r}: want a host, a domain, an address or a network")
+            if not _HOST.fullmatch(host) and not _is_network(host):
+                raise ValueError(f"{host!r}: want a host, a domain, an address or a network, without a port")
         return hosts
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True

@@ -130,7 +130,9 @@ def test_the_locale_is_read_as_setlocale_does() -> None:
 def test_an_unknown_language_is_left_for_the_parser() -> None:
     """It says what is wrong, and what stands behind `--` is not ours."""
     assert without_lang(["--lang", "zh", "status", "--lang=en"]) == ["status"]
-    assert without_lang(["status", "--lang", "fr"]) == ["status", "--lang", "fr"]
+    assert without_lang(["status", "--lang", "fr"]) == ["--lang", "fr", "status"]
+    assert without_lang(["note", "--lang=fr", "x"]) == ["--lang=fr", "note", "x"]
+    assert without_lang(["status", "--lang"]) == ["status", "--lang"]
     assert without_lang(["note", "--", "--lang", "zh"]) == ["note", "--", "--lang", "zh"]
 
 
@@ -209,6 +211,24 @@ def test_what_is_wrong_is_said_in_the_readers_language() -> None:
     assert "用法" in typed("agent", "check", "--help", **zh).stdout
     assert "agent 没有回答" in typed("agent", "check", "--socket", "/nonexistent", **zh).stderr
     assert "the agent does not answer" in typed("agent", "check", "--socket", "/nonexistent").stderr
+
+
+@pytest.mark.parametrize("program", ["brain", "agent"])
+def test_a_locale_without_these_letters_is_no_bug(program: str) -> None:
+    """They stand as their numbers, as Python writes them on standard error: no traceback."""
+    done = typed(program, "--help", "--lang", "zh", PYTHONIOENCODING="latin-1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "args", [("status", "--lang", "fr"), ("status", "--lang=fr"), ("--lang", "fr", "status")]
+)
+def test_a_language_that_there_is_not(args: tuple[str, ...]) -> None:
+    """Wherever it stands, the languages are told."""
+    done = typed("brain", *args)
+    assert done.returncode == 2
+    assert "'fr' is not one of 'en', 'zh'" in done.stderr
 
 
 def test_a_diagnosis_in_chinese_has_the_same_facts(

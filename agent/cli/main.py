@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         options = _parser(_Silent).parse_args(argv)
     except _MustSpeakError:
-        with speaking(of, FOLDERS):
+        with standard_output("gpuward-agent"), speaking(of, FOLDERS):
             options = _parser(_Wide).parse_args(argv)
     # The agent itself says nothing in any language: it holds no catalogue
     spoken = nullcontext() if options.call is _run and not options.check else speaking(of, FOLDERS)

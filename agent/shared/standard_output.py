@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,10 @@ def standard_output(program: str) -> Iterator[None]:
     """
     if sys.stdout is None:  # closed by whoever started it
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(
+            errors="backslashreplace"
+        )  # as standard error: a letter that the locale's encoding lacks
     try:
         try:
             yield

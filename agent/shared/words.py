@@ -161,13 +161,17 @@ def by_locale(environment: Mapping[str, str]) -> str:
 
 
 def without_lang(args: Sequence[str]) -> list[str]:
-    """The other arguments; a language that there is not stays, for whoever says that it is wrong."""
+    """The other arguments; a language that there is not comes first, where it is said that it is wrong."""
     left: list[str] = []
+    wrong: list[str] = []
     for number, arg in enumerate(args):
         if arg == "--":
-            return [*left, *args[number:]]
-        if left and left[-1] == "--lang" and arg in LANGUAGES:
-            left.pop()
-        elif arg not in [f"--lang={one}" for one in LANGUAGES]:
+            return [*wrong, *left, *args[number:]]
+        if left and left[-1] == "--lang":
+            said = [left.pop(), arg]
+            wrong += said if arg not in LANGUAGES else ()
+        elif arg.startswith("--lang="):
+            wrong += [arg] if arg.removeprefix("--lang=") not in LANGUAGES else ()
+        else:
             left.append(arg)
-    return left
+    return [*wrong, *left]

@@ -2,12 +2,16 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from agent.shared.words import language, t
 from brain.cli.answers import StatusJson
 from brain.cli.client import Client, for_client
+
+if TYPE_CHECKING:
+    from brain.cli.top.app import Top
 
 _DUMB = ("", "dumb", "unknown")
 
@@ -27,13 +31,24 @@ def top(client: Client) -> None:
                 "and `gpuward nodes` (--json), and `gpuward watch`, which goes on"
             )
         )
-    status: StatusJson = client.get(
-        "status"
-    )  # who is not let in, or has the wrong --url, is told so on a line
-    from brain.cli.top.app import Top
-    from brain.console.words import Words
-
-    app = Top(client, Words(language()), status)
+    app = begun(client)
     app.run(mouse=False)  # the terminal's own selection copies an id, over ssh too
     if app.return_code:
         raise click.exceptions.Exit(app.return_code)
+
+
+def begun(client: Client) -> "Top":
+    """The terminal, not yet drawn. ClickException: who is not let in, has the wrong --url, or asks another version, is told so
+    on a line.
+    """
+    status: StatusJson = client.get("status")
+    from brain.cli.top import proof
+    from brain.cli.top.app import Top
+    from brain.console.words import Words
+
+    words = Words(language())
+    try:
+        proof.state(words, status, None)
+    except proof.BROKEN as error:
+        raise click.ClickException(f"{client.url}: {words('top-odd-answer', why=repr(error))}") from error
+    return Top(client, words, status)

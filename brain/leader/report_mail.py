@@ -37,6 +37,7 @@ from brain.leader.notes import BrainNotes
 from brain.leader.replica import Replica
 from brain.notify.mail import Mailer, of_file
 from brain.options import FOLDER
+from brain.outgoing import outgoing
 from brain.reports_config import ReportConfig
 
 _log = logging.getLogger(__name__)
@@ -122,7 +123,7 @@ class ReportMail:
         self._tell = alerts.of(UNSENT)
         self._now = now
         self._rests = Rests()
-        self._meter = EnergyMeter(config.console.prometheus)
+        self._meter = EnergyMeter(config.console.prometheus, outgoing(config.outgoing))
 
     async def serve(self) -> None:
         """Until cancelled. What goes wrong with a report ends nothing else."""
@@ -179,6 +180,10 @@ class ReportMail:
             await self._keep(one, SentReport(mailed=schedule.newest(one.want, one.zone, now) or now))
             return
         due = schedule.due(one.want, one.zone, now, one.sent.mailed)
+        if (
+            due is not None and one.sent.mailed < one.sent.begun < due.at
+        ):  # some have got the one before it: none was missed
+            due = schedule.due(one.want, one.zone, now, one.sent.begun)
         if due is not None:
             await self._mail(one, one.sent, due, now)
 

@@ -11,7 +11,7 @@ import aiohttp
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
 from brain import reach
-from brain.outgoing import DIRECT, Outgoing
+from brain.outgoing import DIRECT, Outgoing, up_to
 
 MAX_QUOTED = 200  # characters of the receiver's answer in an error
 MAX_ANSWER = 65_536  # bytes of the answer that are read
@@ -121,18 +121,9 @@ class Poster:
         ) as answer:
             return (
                 answer.status,
-                await _up_to(answer.content, most),
+                await up_to(answer.content, most),
                 _seconds(answer.headers.get("Retry-After")),
             )
-
-
-async def _up_to(content: aiohttp.StreamReader, most: int) -> bytes:
-    """An answer comes in pieces: all of them."""
-    parts: list[bytes] = []
-    while most > 0 and (part := await content.read(most)):
-        parts.append(part)
-        most -= len(part)
-    return b"".join(parts)
 
 
 def _seconds(text: str | None) -> float | None:

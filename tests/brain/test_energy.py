@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -136,6 +137,19 @@ def test_the_table_has_no_formula() -> None:
         ("", "1.000", ""),
     ]
     assert {row["measured_share_of_gpu_time"] for row in rows} == {"0.5000"}
+
+
+@pytest.mark.parametrize(
+    "name", ["=1", "+1", "-1", "@A1", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201", "a;=1", "a\t=1", 'a"=1']
+)
+def test_no_spreadsheet_reckons_with_a_name(name: str) -> None:
+    """Not where it is a Chinese one and takes wide signs, nor where it parts lines at semicolons: a cell stands in quotes."""
+    found = energy(kwh={name: {0: 1.0}})
+    for mark in (",", ";"):
+        cells = [
+            cell for row in csv.reader(io.StringIO(table(found).decode()), delimiter=mark) for cell in row
+        ]
+        assert not [cell for cell in cells if re.match("[=+@\uff1d\uff0b\uff0d\uff20]|-(?!-)", cell)], cells
 
 
 def test_how_many_gpus_there_are() -> None:

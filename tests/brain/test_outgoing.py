@@ -10,7 +10,7 @@ import pytest
 from agent.contract.errors import ConfigError
 from brain import config
 from brain.notify import notifier
-from brain.outgoing import Outgoing, to_environment
+from brain.outgoing import Outgoing, outgoing, to_environment
 from brain.outgoing_config import OutgoingConfig
 
 PROXY = "http://proxy.example:3128"
@@ -60,7 +60,25 @@ def test_nothing_shows_the_password() -> None:
         ({"proxy": "http://proxy:3128/x"}, "want http://host:port"),
         ({"proxy": "http://proxy:0"}, "want http://host:port"),
         ({"proxy": PROXY, "no_proxy": ["a.example, b.example"]}, "outgoing.no_proxy"),
-        ({"proxy": PROXY, "no_proxy": ["*"]}, "outgoing.no_proxy"),
+        ({"proxy": "http://proxy:3128\n"}, "want http://host:port"),
+        ({"proxy": "http://pro xy:3128"}, "want http://host:port"),
+        ({"proxy": "HTTP://proxy:3128"}, "want http://host:port"),
+        *(
+            ({"proxy": PROXY, "no_proxy": [one]}, "outgoing.no_proxy")
+            for one in (
+                "*",
+                "git.example:8080",
+                "10.1.2.3:8080",
+                "[::1]",
+                "[2001:db8::1]:443",
+                "10.0.0.0/33",
+                "10.0.0/24",
+                "10.0.0.*",
+                "a.*.example",
+                "a.example/b",
+                "a.example\n",
+            )
+        ),
         ({"proxies": PROXY}, "unknown key"),
     ],
 )
@@ -69,6 +87,23 @@ def test_what_is_no_proxy_is_refused(keys: dict[str, object], says: str, tmp_pat
     with pytest.raises(ConfigError, match=says) as refused:
         config.parse({"outgoing": keys}, "brain.toml", tmp_path)
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("one", "url"),
+    [
+        ("*.example", "https://a.example"),
+        (".example.", "https://a.example"),
+        ("EXAMPLE", "https://a.example"),
+        ("10.0.0.1/8", "https://10.9.9.9"),
+        ("2001:db8::7", "https://[2001:DB8:0::7]:8443"),
+    ],
+)
+def test_what_is_taken_fits(one: str, url: str, tmp_path: Path) -> None:
+    """However it is written: nothing stands there that fits nothing."""
+    given = config.parse({"outgoing": {"proxy": PROXY, "no_proxy": [one]}}, "brain.toml", tmp_path).outgoing
+    assert outgoing(given).proxy_of(url) is None
+    assert outgoing(given).proxy_of("https://b.invalid") == PROXY
 
 
 def test_libraries_find_it_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

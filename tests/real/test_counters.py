@@ -16,6 +16,7 @@ from agent.contract.errors import ConfigError
 from brain import config
 from brain.console.counters.panels import PANELS
 from brain.console.counters.prometheus import Prometheus
+from brain.outgoing import DIRECT
 from tests import people
 from tests.real.brain_kit import Lab, lab
 from tests.real.nats import free_port
@@ -221,7 +222,7 @@ def test_its_files_are_read_at_the_start(tmp_path: Path) -> None:
         ).console
         assert found.prometheus is not None
         with pytest.raises(ConfigError, match=rf"console\.prometheus\.{key}"):
-            Prometheus(found.prometheus)
+            Prometheus(found.prometheus, DIRECT)
 
 
 def test_a_name_is_matched_whole() -> None:

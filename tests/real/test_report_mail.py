@@ -79,6 +79,11 @@ async def _has(one: OneBrain, mailed: float) -> bool:
     return found is not None and found.mailed == mailed
 
 
+async def _begun(one: OneBrain, begun: float) -> bool:
+    found = await one.sent()
+    return found is not None and found.begun == begun
+
+
 async def test_what_was_due_while_no_brain_ran_is_mailed_late_and_says_so(brains: Brains) -> None:
     """One mail for all that was missed."""
     with mail_server() as server:
@@ -138,6 +143,29 @@ async def test_who_has_got_it_does_not_get_it_again(brains: Brains) -> None:
             await looked()
         assert [to for to, _ in server.mails] == [["ann@example.com"], ["bob@example.com"]]
         assert len(set(server.ids)) == 1
+
+
+async def test_an_address_that_stays_refused_costs_the_others_nothing(brains: Brains) -> None:
+    """Their next report begins where their last one ended, and claims none that was missed; also after a restart."""
+    with mail_server() as server:
+        one = brains.brain("b1", server.url())
+        brains.leader = "b1"
+        server.refuses = {"bob@example.com": "550 no such user"}
+        async with one.running():
+            await until(one.sent, "it begins")
+            brains.now = AT_8
+            await until(lambda: "bob@example.com" in brains.alert, "a page at once")
+            brains.now = AT_8 + 12 * 3600
+            await until(lambda: len(server.mails) == 2, "ann gets the next one")
+            await until(lambda: _begun(one, brains.now), "and that stands in NATS")
+        brains.now = AT_8 + DAY_S
+        async with one.running():
+            await until(lambda: len(server.mails) == 3, "and the one after it")
+            assert "bob@example.com" in brains.alert
+        assert [to for to, _ in server.mails] == [["ann@example.com"]] * 3
+        for since, (_, message) in zip(("10-04 08:00", "10-04 20:00"), server.mails[1:], strict=True):
+            assert f"2024-{since} – " in str(message["Subject"]), message["Subject"]
+            assert "None was mailed" not in plain(message)
 
 
 async def test_a_note_of_it_that_is_lost_costs_a_mail_that_is_known_again(

@@ -19,10 +19,7 @@ from brain.cli.answers import MeJson, NeedJson, StatusJson
 from brain.cli.client import Client
 from brain.cli.terminal import WIDTH
 from brain.cli.top import details, frame, keys, rows
-from brain.cli.top.listing import RowView
-from brain.cli.top.questions import Choice, Keys, Question, Sayable, offers
-from brain.cli.top.rows import Entry, Tab
-from brain.cli.top.wire import (
+from brain.cli.top.heard import (
     Alive,
     Answered,
     BrainState,
@@ -33,9 +30,11 @@ from brain.cli.top.wire import (
     NotesLost,
     RowKnown,
     Unread,
-    Wire,
-    drained,
 )
+from brain.cli.top.listing import RowView
+from brain.cli.top.questions import Choice, Keys, Question, Sayable, offers
+from brain.cli.top.rows import Entry, Tab
+from brain.cli.top.wire import Wire, drained
 from brain.console.words import Words
 
 DRAW_S = 0.1

@@ -8,8 +8,8 @@ from brain.cli.answers import HoldJson, IncidentBriefJson, ModeJson, NodeDetailJ
 from brain.cli.explain import title
 from brain.cli.queries import clock
 from brain.cli.terminal import hanging
+from brain.cli.top.heard import RowKnown
 from brain.cli.top.rows import Entry, RowKind, word
-from brain.cli.top.wire import RowKnown
 from brain.console.words import Words
 
 _MOST = 20  # of each sort that a node's text lists
@@ -52,7 +52,7 @@ def _lines(
         yield words("loading")
 
 
-def _node(words: Words, found: NodeDetailJson, modes: Sequence[ModeJson], width: int) -> Iterator[str]:
+def _node(words: Words, found: NodeDetailJson, said: Sequence[ModeJson], width: int) -> Iterator[str]:
     node = found["node"]
     yield title(f"{node['name']}  {word(words, 'node-state', found['word'])}")
     beat = node["beat_age_s"]
@@ -72,7 +72,7 @@ def _node(words: Words, found: NodeDetailJson, modes: Sequence[ModeJson], width:
     for n, told in ((node["spooled"], "node-spooled"), (node["dropped"], "node-dropped")):
         if n:
             yield from hanging("  ", words(told, n=n), width)
-    yield from _section(words("mode"), (_mode(words, one) for one in modes), width)
+    yield from _section(words("mode"), modes(words, said), width)
     yield from _section(words("node-holds"), (_hold(words, one) for one in found["holds"]), width)
     drains = (
         f"{clock(one['since'])} {one['incident']}{'' if one['sure'] else ': ' + words('node-drain-unsure')}"
@@ -105,6 +105,11 @@ def _section(name: str, lines: Iterator[str] | Sequence[str], width: int) -> Ite
             yield "  …"
             return
         yield from hanging("  ", line, width, below="    ")
+
+
+def modes(words: Words, said: Sequence[ModeJson]) -> list[str]:
+    """How far gpuward may go, as people have said, a line for each."""
+    return [_mode(words, one) for one in said]
 
 
 def _mode(words: Words, one: ModeJson) -> str:

@@ -7,7 +7,7 @@ from rich.text import Text
 from brain.cli.answers import MeJson, StatusJson
 from brain.cli.deaf import nobody_leads
 from brain.cli.queries import out_of_date
-from brain.cli.top.rows import Tab
+from brain.cli.top.rows import Tab, word
 from brain.console.words import Words
 
 SILENT_S = 20.0  # the brain says something each 15 s
@@ -30,7 +30,7 @@ def head(words: Words, status: StatusJson, me: MeJson | None, needing: int) -> s
         nodes = words("top-unheard-nodes", n=status["nodes"], unheard=unheard)
     who = words("top-reader")
     if me is not None and me["how"]:
-        who = f"{me['name']}, {words('role-' + me['role'])}"
+        who = f"{me['name']}, {word(words, 'role', me['role'])}"
     open_ = words("top-open", n=status["incidents_open"])
     return " · ".join((f"{status['cell']}: {leader}", words("top-needing", n=needing), open_, nodes, who))
 

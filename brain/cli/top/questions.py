@@ -15,8 +15,8 @@ from textual.widgets.option_list import Option
 
 from brain.cli.answers import HoldJson, MeJson, NeedJson, WantedApprovalJson
 from brain.cli.operator_commands import Duration
+from brain.cli.top.heard import Answered
 from brain.cli.top.rows import Entry, RowKind, word
-from brain.cli.top.wire import Answered
 from brain.console.words import Words
 
 Args = dict[str, str | float]
@@ -143,7 +143,7 @@ class Choice(ModalScreen[Sayable | None]):
         with Vertical(classes="box"):
             yield Static(Text(self._words("top-which"), "bold"))
             yield Static(Text(self._about, no_wrap=True, overflow="ellipsis"))
-            names = [self._words(f"verb-{one.verb}") for one in self._offered]
+            names = [word(self._words, "verb", one.verb) for one in self._offered]
             yield OptionList(*(Option(Text(name)) for name in names), compact=True)
 
     def on_mount(self) -> None:
@@ -192,7 +192,7 @@ class Question(ModalScreen[str]):
         else:
             title = words.known(f"{offer.verb}-title") or words.known(f"top-{offer.verb}-title")
         with Vertical(classes="box"):
-            yield Static(Text(title or words(f"verb-{offer.verb}"), "bold"))
+            yield Static(Text(title or word(words, "verb", offer.verb), "bold"))
             with VerticalScroll(can_focus=False, id="exactly"):
                 yield Static(exactly(words, offer))
             for name in offer.fields:
@@ -201,7 +201,7 @@ class Question(ModalScreen[str]):
             yield Static(id="answer")
             with Horizontal():
                 yield Button(Text(words("cancel")), id="cancel", compact=True)
-                yield Button(Text(words(f"verb-{offer.verb}")), id="agree", compact=True)
+                yield Button(Text(word(words, "verb", offer.verb)), id="agree", compact=True)
 
     def on_mount(self) -> None:
         """Enter alone agrees to nothing: a field, or the way out, has the keys."""

@@ -8,28 +8,35 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeVar
 
 import click
 
 from brain.cli.answers import (
-    ChainJson,
     FleetJson,
     IncidentListJson,
     MeJson,
-    NeedJson,
     NeedsJson,
-    NodeDetailJson,
     NodeListJson,
-    NoteJson,
     RunListJson,
     SaidJson,
     StatusJson,
 )
 from brain.cli.client import Client, NotLetIn
-from brain.cli.top import rows
-from brain.cli.top.rows import Entry, RowKind, Sheet, Tab
+from brain.cli.top import proof, rows
+from brain.cli.top.heard import (
+    Alive,
+    Answered,
+    BrainState,
+    Cut,
+    Heard,
+    ListRead,
+    Noted,
+    NotesLost,
+    RowKnown,
+    Unread,
+)
+from brain.cli.top.rows import Entry, RowKind, Tab
 from brain.console.words import Words
 
 T = TypeVar("T")
@@ -46,91 +53,7 @@ REFUSED_S = 5.0  # until the next try where the brain says that we ask too much
 MOST_NEEDS = 1000
 QUIET_KINDS = ("access.", "page.waits", "step.progress")  # they change no list, or only what a run is doing
 STATUS = "status"
-_BROKEN = (
-    KeyError,
-    TypeError,
-    ValueError,
-    IndexError,
-    OSError,
-)  # of answers that are none of a brain of this version
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alive:
-    """The brain has given a sign of life; `again`: the connection is new."""
-
-    at: float
-    again: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """The connection is lost, and is tried again."""
-
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
-    """A note was written."""
-
-    note: NoteJson
-    entry: Entry
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotesLost:
-    """What was written while the connection was lost cannot be told any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrainState:
-    """How the brain stands, and who we are to it."""
-
-    status: StatusJson
-    me: MeJson
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListRead:
-    """A list, read anew. `needs`: what may be said, by id; None: it is not of this list."""
-
-    tab: Tab
-    sheet: Sheet
-    # monotonic
-    at: float
-    needs: dict[str, NeedJson] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unread:
-    """A list, or the brain's state, was not answered."""
-
-    what: str
-    why: str
-    refused: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowKnown:
-    """What was asked for about a row; of a node or of anything that has an id. `why`: it was not answered."""
-
-    key: str
-    chain: ChainJson | None = None
-    node: NodeDetailJson | None = None
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """What became of a command. `refused`: the brain's words; else `text`."""
-
-    number: int
-    text: str = ""
-    refused: str = ""
-
-
-Heard = Alive | Cut | Noted | NotesLost | BrainState | ListRead | Unread | RowKnown | Answered
+_BROKEN = (*proof.BROKEN, OSError)
 
 
 class Wire:
@@ -139,6 +62,7 @@ class Wire:
     def __init__(self, client: Client, words: Words, status: StatusJson) -> None:
         self.heard: queue.SimpleQueue[Heard] = queue.SimpleQueue()
         self._client, self._words, self._status = client, words, status
+        self._me: MeJson | None = None
         self._ended = threading.Event()
         self._change = threading.Condition()
         self._wanted: set[str] = set()
@@ -318,13 +242,16 @@ class Wire:
     def _answer(self, what: str) -> Heard:
         client, words = self._client, self._words
         if what == STATUS:
-            self._status = client.get("status")
-            return BrainState(status=self._status, me=client.get("me"))
+            state = BrainState(status=client.get("status"), me=client.get("me"))
+            proof.state(words, state.status, state.me)
+            self._status, self._me = state.status, state.me
+            return state
         tab, needs = Tab(what), None
         match tab:
             case Tab.NOW:
                 found: NeedsJson = client.get("needs", query=f"hours=1&limit={MOST_NEEDS}")
                 made, needs = rows.now(words, found, self._status), dict(rows.needs_by_id(found))
+                proof.needs(words, needs, self._me)
             case Tab.INCIDENTS:
                 open_: IncidentListJson = client.get("incidents")
                 made = rows.incidents(words, open_["incidents"], more=open_["more"])
@@ -360,9 +287,12 @@ class Wire:
     def _known(self, subject: Entry) -> Heard:
         client = self._client
         if subject.kind is RowKind.NODE:
-            return RowKnown(key=subject.key, node=client.get("nodes", subject.key))
-        named = subject.incident if subject.kind is RowKind.NOTE else subject.key
-        return RowKnown(key=subject.key, chain=client.get("explain", named))
+            known = RowKnown(key=subject.key, node=client.get("nodes", subject.key))
+        else:
+            named = subject.incident if subject.kind is RowKind.NOTE else subject.key
+            known = RowKnown(key=subject.key, chain=client.get("explain", named))
+        proof.known(self._words, subject, known, self._status)
+        return known
 
 
 def drained(heard: "queue.SimpleQueue[T]", most: int, handle: Callable[[T], None]) -> int:

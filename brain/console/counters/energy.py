@@ -6,8 +6,6 @@ and 78).
 """
 
 import asyncio
-import csv
-import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +14,12 @@ import aiohttp
 
 from agent.contract.errors import ActionError
 from agent.contract.inert import inert
-from brain.console import shapes
+from brain.console import shapes, spreadsheet
 from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.energy_shapes import EnergyShape, TenantEnergyShape
 from brain.console.counters.prometheus import PlottedLine, Prometheus
 from brain.console_config import PrometheusConfig
+from brain.outgoing import Outgoing
 
 STEPS = 48
 LEAST_STEP_S = 300.0  # a counter needs some scrapes
@@ -30,7 +29,6 @@ _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"  # mJ since the driver was load
 _USE = "DCGM_FI_DEV_GPU_UTIL"  # percent
 _MJ_PER_KWH = 3.6e9
 _COLUMNS = ("tenant", "kwh", "share_of_measured", "use", "since", "until", "measured_share_of_gpu_time")
-_FORMULA = ("=", "+", "-", "@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +67,10 @@ def queries(tenant: str, only: str, step_s: float) -> dict[str, str]:
 class EnergyMeter:
     """Asks one Prometheus; none: it says so."""
 
-    def __init__(self, config: PrometheusConfig | None) -> None:
-        """ConfigError: a file that it names cannot be used."""
+    def __init__(self, config: PrometheusConfig | None, way: Outgoing) -> None:
+        """`way`: out of the site. ConfigError: a file that the configuration names cannot be used."""
         self._config = config
-        self._prometheus = Prometheus(config) if config is not None else None
+        self._prometheus = Prometheus(config, way) if config is not None else None
 
     async def measured(self, since: float, until: float, gpus: int) -> EnergyShape:
         """What `gpus` GPUs have used in a time, in seconds since 1970. What is not answered is told in it."""
@@ -233,12 +231,17 @@ def _not_known(
 
 def table(found: EnergyShape) -> bytes:
     """Returns a line for each tenant (RFC 4180). Nothing in it is a formula to a spreadsheet."""
-    text = io.StringIO()
-    rows = csv.writer(text)
-    rows.writerow(_COLUMNS)
     measured = "" if found.measured is None else f"{found.measured:.4f}"
-    for one in found.tenants:
-        name = f"'{one.tenant}" if one.tenant.startswith(_FORMULA) else one.tenant
-        use = "" if one.use is None else f"{one.use:.4f}"
-        rows.writerow((name, f"{one.kwh:.3f}", f"{one.share:.4f}", use, found.since, found.until, measured))
-    return text.getvalue().encode()
+    rows = (
+        (
+            spreadsheet.cell(one.tenant),
+            f"{one.kwh:.3f}",
+            f"{one.share:.4f}",
+            "" if one.use is None else f"{one.use:.4f}",
+            found.since or "",
+            found.until or "",
+            measured,
+        )
+        for one in found.tenants
+    )
+    return spreadsheet.table(_COLUMNS, rows)

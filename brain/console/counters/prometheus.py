@@ -11,15 +11,21 @@ import aiohttp
 import orjson
 
 from agent.contract.errors import ConfigError, Unreachable
+from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.console_config import PrometheusConfig
-from brain.outgoing import DIRECT, Outgoing
+from brain.outgoing import Outgoing, up_to
 
 AT_ONCE = 4  # questions, of all people together
 _MOST_BYTES = 8 * 1024**2  # of an answer
 _MOST_QUOTED = 200
 _WHERE = "console.prometheus"
+# What a person must correct
+_CORRECTED = (
+    ((401, 403), f"{_WHERE}.token_file"),
+    ((301, 302, 303, 307, 308), f"it leads elsewhere: {_WHERE}.url"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +40,8 @@ class PlottedLine:
 class Prometheus:
     """One of a site."""
 
-    def __init__(self, config: PrometheusConfig, way: Outgoing = DIRECT) -> None:
-        """ConfigError: a file that it names cannot be used."""
+    def __init__(self, config: PrometheusConfig, way: Outgoing) -> None:
+        """`way`: out of the site. ConfigError: a file that the configuration names cannot be used."""
         self._config = config
         self._way = way
         self._token = secret(config.token_file, f"{_WHERE}.token_file")
@@ -65,22 +71,27 @@ class Prometheus:
                     ssl=self._tls if self._tls is not None else True,
                 ) as answer,
             ):
-                body = await answer.content.read(_MOST_BYTES)
+                body = await up_to(answer.content, _MOST_BYTES + 1)
                 status = answer.status
         except TimeoutError as error:
             raise Unreachable(f"Prometheus did not answer within {self._config.timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             why = self._way.trouble(error) or clip(str(error) or type(error).__name__, _MOST_QUOTED)
             raise Unreachable(f"Prometheus: {why}") from error
+        if len(body) > _MOST_BYTES:
+            raise Unreachable(
+                f"Prometheus answered more than {_MOST_BYTES // 1024**2} MiB: it is asked for a shorter time"
+            )
         return _lines(status, body, since, step_s)
 
 
 def _lines(status: int, body: bytes, since: float, step_s: float) -> list[PlottedLine]:
+    hint = next((f": {what}" for statuses, what in _CORRECTED if status in statuses), "")
     try:
         found: Any = orjson.loads(body)
         if status != 200 or found["status"] != "success":
             raise Unreachable(
-                f"Prometheus answered {status}: {clip(str(found.get('error', '')), _MOST_QUOTED)}"
+                f"Prometheus answered {status}: {clip(inert(str(found.get('error', ''))), _MOST_QUOTED)}{hint}"
             )
         return [
             PlottedLine(
@@ -93,5 +104,7 @@ def _lines(status: int, body: bytes, since: float, step_s: float) -> list[Plotte
             )
             for one in found["data"]["result"]
         ]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unreachable(f"Prometheus answered {status}, and nothing that can be read") from error
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError) as error:
+        raise Unreachable(
+            f"Prometheus answered {status}{hint or ', and nothing that can be read'}"
+        ) from error

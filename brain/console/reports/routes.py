@@ -23,6 +23,7 @@ from brain.console.reading import Reading, Rests
 from brain.console.reports import gather, show
 from brain.console.reports.page import ReportPage
 from brain.console.words import Words
+from brain.outgoing import outgoing
 
 CSV = "text/csv"
 HTML = "text/html; charset=utf-8"
@@ -34,7 +35,7 @@ _MOST_KEPT = 16
 def routes(brain: BrainView, reading: Reading, door: Door) -> list[Route]:
     """Returns the routes. ConfigError: a file that `[console.prometheus]` names cannot be used."""
     rests = Rests()
-    meter = EnergyMeter(brain.config.console.prometheus)
+    meter = EnergyMeter(brain.config.console.prometheus, outgoing(brain.config.outgoing))
     kept: dict[tuple[float, float], tuple[float, asyncio.Task[EnergyShape]]] = {}
 
     def span_of(query: ReportQuery | EnergyQuery) -> tuple[float, float]:

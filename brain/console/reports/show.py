@@ -1,14 +1,11 @@
 """From reckoned incidents to the report, and to its table. Pure."""
 
-import csv
-import io
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 
-from agent.contract.inert import inert
-from brain.console import shapes
+from brain.console import shapes, spreadsheet
 from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.report_shapes import (
     CauseFiguresShape,
@@ -25,7 +22,6 @@ _COLUMNS = (
     "id", "cause", "severity", "scope", "node", "state", "opened_at", "closed_at", "runbook", "detect_s", "decide_s", "heal_s",
     "without_people", "node_hours", "jobs",
 )  # fmt: skip
-_FORMULA = ("=", "+", "-", "@")  # a spreadsheet reckons with what begins so
 Pause = Callable[[], None]
 _NOT_KNOWN = (
     TwoLanguagesShape(
@@ -112,14 +108,14 @@ def spread(values: Iterable[float | None]) -> SpreadShape:
 
 def table(found: Iterable[Reckoned], pause: Pause) -> bytes:
     """Returns a line for each incident that opened within the time (RFC 4180). Nothing in it is a formula to a spreadsheet."""
-    text = io.StringIO()
-    rows = csv.writer(text)
-    rows.writerow(_COLUMNS)
-    for one in found:
-        pause()
-        if one.opened_within:
-            rows.writerow([_cell(value) for value in _row(one)])
-    return text.getvalue().encode()
+
+    def rows() -> Iterator[list[str]]:
+        for one in found:
+            pause()
+            if one.opened_within:
+                yield [_cell(value) for value in _row(one)]
+
+    return spreadsheet.table(_COLUMNS, rows())
 
 
 def _row(one: Reckoned) -> tuple[object, ...]:
@@ -137,5 +133,4 @@ def _cell(value: object) -> str:
             return "yes" if value else "no"
         case float():
             return f"{value:g}" if value.is_integer() else f"{value:.3f}"
-    text = inert(str(value))
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return spreadsheet.cell(str(value))

@@ -12,10 +12,11 @@ from textual.events import Resize
 from textual.geometry import Size
 
 from brain.cli.client import Client
-from brain.cli.top import frame, wire
+from brain.cli.top import frame
 from brain.cli.top.app import Top
+from brain.cli.top.heard import Cut, Heard, NotesLost
 from brain.cli.top.rows import Tab
-from brain.cli.top.wire import Cut, NotesLost, Wire, drained
+from brain.cli.top.wire import Wire, drained
 from brain.console.words import Words
 from brain.core.effects import Note
 from tests.brain.top.kit import Terminal, link_down, served, terminal
@@ -141,7 +142,7 @@ def test_odd_answers_end_no_thread() -> None:
     status: Any = {"connected": True, "caught_up": True, "modes": []}
     line = Wire(Client(f"http://127.0.0.1:{server.server_address[1]}"), Words("en"), status)
     line.start()
-    heard: list[wire.Heard] = []
+    heard: list[Heard] = []
     try:
         while sum(isinstance(one, Cut) for one in heard) < 2:
             heard.append(line.heard.get(timeout=60))
@@ -158,7 +159,7 @@ def test_notes_of_a_storm_are_taken_in_pieces() -> None:
     line = Wire(Client("http://127.0.0.1:9"), Words("en"), {})  # type: ignore[typeddict-item]
     for _ in range(5):
         line.heard.put(NotesLost())
-    taken: list[wire.Heard] = []
+    taken: list[Heard] = []
     assert drained(line.heard, 3, taken.append) == 3
     assert drained(line.heard, 3, taken.append) == 2
     assert drained(line.heard, 3, taken.append) == 0
