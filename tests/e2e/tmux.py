@@ -38,9 +38,13 @@ class Tmux:
         assert done.returncode == 0, f"{args}: {done.stderr}"
         return done.stdout
 
-    def screen(self, *, colours: bool = False) -> str:
-        """What stands there; `colours`: with the escape sequences that make it so."""
-        return self._tmux("capture-pane", "-p", *(["-e"] if colours else []))
+    def screen(self, *, colours: bool = False, scrolled: bool = False) -> str:
+        """What stands there; `colours`: with the escape sequences that make it so; `scrolled`: with what has gone off its top, as
+        when tmux says below it that the program has ended.
+        """
+        return self._tmux(
+            "capture-pane", "-p", *(["-e"] if colours else []), *(["-S", "-"] if scrolled else [])
+        )
 
     def press(self, *keys: str) -> None:
         """Types keys by tmux's names (`Tab`, `Enter`, `Escape`, letters)."""
@@ -68,7 +72,7 @@ class Tmux:
     def ended(self) -> int | None:
         """The exit status of the program; None: it runs."""
         dead, status = self._tmux("list-panes", "-F", "#{pane_dead} #{pane_dead_status}").split(" ", 1)
-        return int(status) if dead == "1" else None
+        return int(status) if dead == "1" and status.strip() else None  # it is told a moment after the death
 
     def end(self) -> None:
         """Of the terminal, and what runs in it."""
