@@ -4,29 +4,22 @@ import os
 import pwd
 import time
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
-import orjson
 
 from agent.contract.errors import ConfigError
-from agent.shared.words import many, t
-from brain.adapters import keys, nats_accounts
-from brain.adapters.nats_accounts import Member
+from agent.shared.words import t
 from brain.cell import by_hand
-from brain.cell.authority import ALWAYS, Authority, ends_soon
+from brain.cell.authority import Authority
 from brain.cell.invitation import check_url, invitation
 from brain.cell.journal import CellJournal, Deed
-from brain.cell.registry import CellRegistry
 from brain.cell.trust import KeyKind
-from brain.cli import brain_toml_keys, cell_export, cell_rotate, cell_shared
+from brain.cli import brain_toml_keys, cell_export, cell_rotate, cell_shared, cell_show
 from brain.cli.as_owner import as_owner, make_data_folder
 from brain.cli.brain_toml import DEFAULT_CONFIG, check_cell, chosen, in_cell, in_config, in_data, load
 from brain.cli.cell_export import make_brain_seed, registry_of
 from brain.cli.operator_commands import Duration
-from brain.cli.terminal import padded, print_json
 from brain.config import BrainConfig
 
 
@@ -48,14 +41,6 @@ def _operator() -> str:
 def _done(config: BrainConfig, text: str) -> None:
     """For the notes of the brain, under the name of who has typed it."""
     CellJournal(config.cell_dir).add(Deed(by=_operator(), at=time.time(), text=text))
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _marked(at: float, now: float) -> str:
-    return t(" EXPIRED") if at <= now else t(" ENDS SOON") if ends_soon(at, now) else ""
 
 
 @click.group()
@@ -175,7 +160,7 @@ def token(
         id_, secret = registry.make_token(nodes, count=count, now=now, lasts_s=lasts_s, replace=replace)
         _done(
             config,
-            f"made join token {id_}: {count} of nodes {nodes!r} until {_day(now + lasts_s)}",
+            f"made join token {id_}: {count} of nodes {nodes!r} until {cell_show.day(now + lasts_s)}",
         )
         click.echo(invitation(urls, fingerprint, id_, secret))
         click.echo(
@@ -184,7 +169,7 @@ def token(
                 id=id_,
                 count=count,
                 nodes=repr(nodes),
-                now=_day(now + lasts_s),
+                now=cell_show.day(now + lasts_s),
             ),
             err=True,
         )
@@ -296,7 +281,7 @@ def _rotate_server(authority: Authority, names: tuple[str, ...], *, only: bool) 
             "{certificate_file}: for {now}; ends {ends}",
             certificate_file=authority.certificate_file,
             now=", ".join(now),
-            ends=_day(authority.ends()[1]),
+            ends=cell_show.day(authority.ends()[1]),
         )
     )
     if added := [name for name in now if name not in before]:
@@ -335,72 +320,9 @@ def show(accounts: bool, plain: bool, path: Path | None, data: Path | None) -> N
         make_brain_seed(config, config.brain_seed)
     with as_owner(config.cell_dir):
         if accounts:
-            click.echo(_accounts(config, registry_of(config)))
+            click.echo(cell_show.accounts(config, registry_of(config)))
         else:
-            _show(config, plain=plain)
-
-
-def _show(config: BrainConfig, *, plain: bool) -> None:
-    registry, authority, now = registry_of(config), Authority(config.cell_dir), time.time()
-    found: dict[str, Any] = {
-        "cell": config.cell,
-        "fingerprint": authority.fingerprint() if authority.exists() else "",
-        "names": authority.names() if authority.exists() else [],
-        "authority_ends": _day(authority.ends()[0]) if authority.exists() else "",
-        "certificate_ends": _day(authority.ends()[1]) if authority.exists() else "",
-        "nodes": {
-            name: {"public": node.public, "since": _day(node.since), "by": node.by}
-            for name, node in sorted(registry.nodes().items())
-        },
-        "tokens": {
-            id_: {
-                "nodes": one.nodes,
-                "left": one.left,
-                "replace": one.replace,
-                "expires": _day(one.expires_at),
-            }
-            for id_, one in registry.tokens().items()
-            if one.left and now < one.expires_at
-        },
-        "keys": cell_rotate.shown(config, registry.nodes()),
-    }
-    if plain:
-        print_json(found)
-        return
-    click.echo(
-        t(
-            "cell {cell}, authority {fingerprint}, names {names}",
-            cell=found["cell"],
-            fingerprint=found["fingerprint"][:16] or t("none"),
-            names=", ".join(found["names"]) or t("none"),
-        )
-        + (t(" (and {always} in each certificate)", always=", ".join(ALWAYS)) if found["names"] else "")
-    )
-    if authority.exists():
-        until = {
-            what: t("{what} until {at}{marked}", what=what, at=_day(at), marked=_marked(at, now))
-            for what, at in zip((t("authority"), t("certificate")), authority.ends(), strict=True)
-        }
-        click.echo(f"{until['certificate']}, {until['authority']}")
-        if trouble := authority.trouble(now):
-            click.echo(trouble)
-    click.echo(many(len(found["nodes"]), "node"))
-    for name, node in found["nodes"].items():
-        click.echo(
-            t("  {name} since {since} by {by}", name=padded(name, 24), since=node["since"], by=node["by"])
-        )
-    for id_, one in found["tokens"].items():
-        click.echo(
-            t(
-                "join token {id}: {left} of nodes {nodes} until {expires}",
-                id=id_,
-                left=one["left"],
-                nodes=repr(one["nodes"]),
-                expires=one["expires"],
-            )
-        )
-    for line in cell_rotate.lines(found["keys"]):
-        click.echo(line)
+            cell_show.show(config, plain=plain)
 
 
 @cell.command("export")
@@ -434,20 +356,3 @@ def export(folder: Path, seed: Path | None, path: Path | None, data: Path | None
 cell.command("share")(cell_shared.share_command)
 cell.command("take")(cell_shared.take_command)
 cell.command("certificate")(cell_shared.certificate_command)
-
-
-def _accounts(config: BrainConfig, registry: CellRegistry) -> str:
-    """The accounts block of a NATS server's configuration (JSON is a subset of its format)."""
-    if config.brain_seed is None:
-        raise ConfigError(t("this brain connects to NATS without an NKEY: give it one (nats.seed_file)"))
-    brain, *also = keys.nkeys_in_force(config.brain_seed)
-    members = [
-        Member(name=name, public=node.public, nodes=(name,))
-        for name, node in sorted(registry.nodes().items())
-    ]
-    block = {
-        "system_account": nats_accounts.SYSTEM,
-        "no_fast_producer_stall": True,
-        "accounts": nats_accounts.accounts(config.cell, brain, members, also=also),
-    }
-    return orjson.dumps(block, option=orjson.OPT_INDENT_2).decode()

@@ -12,7 +12,6 @@ from brain.cli.answers import (
     ChangeJson,
     ExplainedRunJson,
     FoundJson,
-    HitJson,
     IncidentJson,
     LineJson,
     PageJson,
@@ -24,30 +23,15 @@ from brain.cli.answers import (
 )
 from brain.cli.client import Client, for_client
 from brain.cli.queries import clock
-from brain.cli.terminal import as_json, hanging, padded, page_width, print_json
+from brain.cli.terminal import as_json, labelled, page_width, print_json, title
+from brain.cli.who_is_hit import who_is_hit
 from brain.hold_words import to_hold
 
-_LABEL = 12
 _TURNS = {
     "ends": later("its end"),
     "fresh": later("fresh news"),
     "wider": later("wider cause"),
     "other": later("other cause"),
-}
-_UNKNOWN = {  # why it is not known who is hit, and who must do what
-    "asked": later("the scheduler is being asked"),
-    "silent": later(
-        "the scheduler does not answer: whoever runs it sees to it; it is asked again for half an hour"
-    ),
-    "no_table": later(
-        "no table [schedulers.*] has these nodes: whoever runs gpuward adds their scheduler to brain.toml"
-    ),
-    "no_scheduler": later(
-        "no scheduler is configured: whoever runs gpuward adds a table [schedulers.<name>] to brain.toml"
-    ),
-    "not_asked": later(
-        "it was not asked: it settles still, is about no node, or was open before this version led"
-    ),
 }
 _MOST_NODES, _MOST_NOTES = 20, 40  # that are named; --json has all of them
 
@@ -106,7 +90,7 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
         )
     if found.get("trace_id"):
         yield from labelled(t("trace"), found["trace_id"], width)
-    yield from _hit(incident.get("hit"), width)
+    yield from who_is_hit(incident.get("hit"), width)
     yield ""
     yield title(t("WHY WE THINK SO"))
     yield from _rule(rule, width)
@@ -205,33 +189,6 @@ def _head(incident: IncidentJson, width: int) -> Iterator[str]:
         yield from labelled(t("explains"), many(incident["explains"], "other finding"), width)
     if incident["stale"]:
         yield from labelled(t("old"), t("every fact was old when it arrived; it may be over"), width)
-
-
-def _hit(hit: HitJson | None, width: int) -> Iterator[str]:
-    """Whose jobs ran on its nodes; an earlier brain does not say."""
-    if hit is None:
-        return
-    yield ""
-    yield title(t("WHO IS HIT"))
-    if hit["known"] != "known":
-        yield from labelled(t("not known"), t(_UNKNOWN.get(hit["known"], hit["known"])), width)
-    elif not hit["jobs"]:
-        yield from labelled(t("nobody"), t("no job runs there, as of {at}", at=clock(hit["at"])), width)
-    for job in hit["jobs"]:
-        gone = (
-            t("; not there any more since {gone_at}", gone_at=clock(job["gone_at"])) if job["gone_at"] else ""
-        )
-        yield from labelled(clock(job["since"])[6:14], f"{job['text']}{gone}", width)
-    if hit["more_jobs"]:
-        yield from labelled("", t("and {more_jobs}", more_jobs=many(hit["more_jobs"], "more job")), width)
-    if hit["why"]:
-        yield from labelled("", t("not answered: {why}", why=hit["why"]), width)
-    if hit["left_out"]:
-        yield from labelled(
-            "",
-            t("{more_nodes} of it were not asked about", more_nodes=many(hit["left_out"], "more node")),
-            width,
-        )
 
 
 def _rule(rule: RuleJson, width: int) -> Iterator[str]:
@@ -397,16 +354,6 @@ def _return(incident: IncidentJson, out_of_service: list[str], width: int) -> It
 def _either(texts: TwoLanguagesJson) -> str:
     """Of both languages the one that is spoken, as far as it is there."""
     return texts["zh"] if language() == "zh" and texts["zh"] else texts["en"]
-
-
-def title(text: str) -> str:
-    """A head line."""
-    return click.style(text, fg="cyan", bold=True)
-
-
-def labelled(label: str, text: str, width: int) -> Iterator[str]:
-    """Yields `  label   text`, wrapped with a hanging indent."""
-    yield from hanging(f"  {padded(label, _LABEL)} ", text, width)
 
 
 def _unique(gates: list[LineJson]) -> list[str]:

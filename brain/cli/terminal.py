@@ -13,6 +13,7 @@ from agent.shared.columns import columns_of, wrapped
 
 WAITS = 3  # exit status of a command that waits for a second person: nothing has happened yet
 _LEAST, _NARROW = 20, 2  # columns that a text needs beside its head, and its indent below it
+_LABEL = 12  # columns
 WIDTH = 100  # columns: the most that is comfortable to read, and what a pipe gets
 
 
@@ -71,3 +72,13 @@ def hanging(head: str, text: str, width: int, *, below: str | None = None) -> It
         yield head.rstrip()
     for line in wrapped(inert(text), max(1, width - _NARROW)):
         yield " " * _NARROW + line
+
+
+def title(text: str) -> str:
+    """A head line."""
+    return click.style(text, fg="cyan", bold=True)
+
+
+def labelled(label: str, text: str, width: int) -> Iterator[str]:
+    """Yields `  label   text`, wrapped with a hanging indent."""
+    yield from hanging(f"  {padded(label, _LABEL)} ", text, width)

@@ -1,9 +1,8 @@
 """Counters of a node: a real Prometheus is asked, with a real node_exporter and a page as dcgm-exporter writes it."""
 
-import contextlib
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from brain.console.counters.prometheus import Prometheus
 from brain.outgoing import DIRECT
 from tests import people
 from tests.real.brain_kit import Lab, lab
+from tests.real.exporter_kit import exporter
 from tests.real.nats import free_port
 
 pytestmark = [pytest.mark.component("nats-server"), pytest.mark.component("prometheus")]
@@ -29,24 +29,6 @@ GPUS = {
 }
 TOKEN = "t0ken"
 COUNTERS = "/api/v1/nodes/n1/counters?hours=1"
-
-
-@contextlib.asynccontextmanager
-async def dcgm_exporter() -> AsyncIterator[int]:
-    """Its page, on a free port."""
-
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(text=DCGM.read_text())
-
-    app = web.Application()
-    app.router.add_get("/metrics", metrics)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
 
 
 @contextmanager
@@ -100,7 +82,7 @@ async def told(whole: Lab, path: str, *names: str) -> dict[str, Any]:
 
 async def test_a_nodes_counters_are_those_of_its_exporters(tmp_path: Path) -> None:
     """Each GPU by our name for it, nothing of another node whose name begins alike; of one GPU its own alone."""
-    async with dcgm_exporter() as dcgm:
+    async with exporter(DCGM.read_text) as dcgm:
         with site(tmp_path, dcgm) as url:
             async with lab(tmp_path / "brain", console=console(url=url)) as whole:
                 node = await whole.node("n1")

@@ -1,16 +1,15 @@
 """Energy by tenant: a real Prometheus scrapes counters that grow, as dcgm-exporter has them in Kubernetes; the brain reckons."""
 
-import contextlib
 import csv
 import io
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from tests.real.brain_kit import Lab, lab
+from tests.real.exporter_kit import exporter
 from tests.real.nats import free_port
 from tests.real.test_counters import console, site
 
@@ -25,9 +24,8 @@ GPUS = (  # uuid, further labels, kW, use in percent
 )
 
 
-@contextlib.asynccontextmanager
-async def exporter() -> AsyncIterator[int]:
-    """Its page, on a free port. The cards draw far more than real ones do, so that some seconds are kilowatt-hours."""
+def cards() -> Callable[[], str]:
+    """The exporter's page. The cards draw far more than real ones do, so that some seconds are kilowatt-hours."""
     began_s = time.monotonic()
 
     def lines(cluster: str, factor: float) -> list[str]:
@@ -43,18 +41,7 @@ async def exporter() -> AsyncIterator[int]:
             ]
         return found
 
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(text="\n".join([*lines("ours", 1.0), *lines("theirs", 50.0)]) + "\n")
-
-    app = web.Application()
-    app.router.add_get("/metrics", metrics)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    return lambda: "\n".join([*lines("ours", 1.0), *lines("theirs", 50.0)]) + "\n"
 
 
 async def _with_gpus(whole: Lab) -> None:
@@ -67,7 +54,7 @@ async def test_the_energy_of_each_tenant_is_what_its_cards_have_counted(tmp_path
     """In the ratio of the cards' power; a card without a pod is nobody's, a split one is not counted and told, and another
     cluster's cards in the same Prometheus are not ours. The file for mail and the CSV say the same.
     """
-    async with exporter() as dcgm:
+    async with exporter(cards()) as dcgm:
         with site(tmp_path, dcgm) as url:
             given = console(url=url, tenant_label="exported_namespace", only='cluster="ours"')
             async with lab(tmp_path / "brain", console=given) as whole:

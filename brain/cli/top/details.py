@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from agent.contract.inert import inert
 from brain.cli import explain
 from brain.cli.answers import HoldJson, IncidentBriefJson, ModeJson, NodeDetailJson
-from brain.cli.explain import title
 from brain.cli.queries import clock
-from brain.cli.terminal import hanging
+from brain.cli.terminal import hanging, title
 from brain.cli.top.heard import RowKnown
 from brain.cli.top.rows import Entry, RowKind, word
 from brain.console.words import Words

@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from brain.console.api.base import Asked, Shape, Time, TwoLanguagesShape
+from brain.console.api.base import Shape, Time, TwoLanguagesShape
+from brain.console.api.report_shapes import ReportTime
 
 
 class TenantEnergyShape(Shape):
@@ -53,19 +54,9 @@ class EnergyShape(Shape):
     )
 
 
-class EnergyQuery(Asked):
-    """Of which time: as of a report."""
+class EnergyQuery(ReportTime):
+    """Of which time, and as what."""
 
-    since: float | None = Field(
-        default=None,
-        alias="from",
-        ge=0,
-        lt=1e11,
-        description="In seconds since 1970; left out: a week before `to`.",
-    )
-    until: float | None = Field(
-        default=None, alias="to", ge=0, lt=1e11, description="In seconds since 1970; left out: now."
-    )
     format: Literal["json", "csv"] = Field(
         default="json", description="`csv`: one line for each tenant (RFC 4180)."
     )

@@ -78,7 +78,7 @@ class ReportShape(Shape):
     not_known_texts: list[TwoLanguagesShape] = Field(description="The same sentences, in both languages.")
 
 
-class ReportQuery(Asked):
+class ReportTime(Asked):
     """Of which time: not longer ago than the history reaches."""
 
     since: float | None = Field(
@@ -91,6 +91,11 @@ class ReportQuery(Asked):
     until: float | None = Field(
         default=None, alias="to", ge=0, lt=1e11, description="In seconds since 1970; left out: now."
     )
+
+
+class ReportQuery(ReportTime):
+    """Of which time, and as what."""
+
     format: Literal["json", "csv", "html"] = Field(
         default="json",
         description="`csv`: one line for each incident that opened in this time (RFC 4180). `html`: one file for people, without "
