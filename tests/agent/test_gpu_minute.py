@@ -73,7 +73,7 @@ def test_it_is_off_unless_a_site_wants_it() -> None:
 )
 def test_only_what_has_moved_is_told(later: dict[str, float], is_told: bool) -> None:
     """Less than half of what the brain takes for a deviation is not worth a message."""
-    found = told(models(), every_5_s(0, 120, BUSY), every_5_s(120, 300, replace(BUSY, **later)))  # type: ignore[arg-type]
+    found = told(models(), every_5_s(0, 120, BUSY), every_5_s(120, 300, replace(BUSY, **later)))  # type: ignore[arg-type]  # of mixed types
     assert [at_s for at_s, _ in found] == ([60.0, 180.0] if is_told else [60.0])
 
 

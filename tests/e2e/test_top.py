@@ -52,7 +52,7 @@ def test_a_drill_is_approved_and_heals(tmp_path: Path) -> None:
             people = up.get("/api/v1/needs")["people"]
             what = next((one["approval"]["what"] for one in people if one["approval"]), "")
             if not what or what in approved or "waits for an approval" not in at.screen():
-                time.sleep(0.2)
+                time.sleep(0.2)  # before it looks again
                 continue
             at.press("a")
             at.sees("What do you say?", "Approve")

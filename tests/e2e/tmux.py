@@ -60,7 +60,7 @@ class Tmux:
         deadline = time.monotonic() + WITHIN_S
         while not look(screen := self.screen()):
             assert time.monotonic() < deadline, f"not within {WITHIN_S} s: {what}\n{screen}"
-            time.sleep(0.1)
+            time.sleep(0.1)  # before it looks again, until the deadline
         return screen
 
     def sees(self, *texts: str) -> str:

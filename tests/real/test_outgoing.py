@@ -125,7 +125,7 @@ def _wait_for(port: int) -> None:
     deadline = time.monotonic() + WITHIN_S
     while subprocess.run(["bash", "-c", f"</dev/tcp/127.0.0.1/{port}"], capture_output=True).returncode:
         assert time.monotonic() < deadline, "tinyproxy does not listen"
-        time.sleep(0.05)
+        time.sleep(0.05)  # before it tries again, until the deadline
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def test_odd_answers_end_no_thread() -> None:
 
 def test_notes_of_a_storm_are_taken_in_pieces() -> None:
     """The terminal draws between them, however many come."""
-    line = Wire(Client("http://127.0.0.1:9"), Words("en"), {})  # type: ignore[typeddict-item]
+    line = Wire(Client("http://127.0.0.1:9"), Words("en"), {})  # type: ignore[typeddict-item]  # it is not read here
     for _ in range(5):
         line.heard.put(NotesLost())
     taken: list[Heard] = []
