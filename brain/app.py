@@ -404,8 +404,14 @@ async def run(
         # Everything runs; this ends first.
         await stack.enter_async_context(background)
         alerts.resume()
-        for text in writer.say_what_was_left():
-            notes.write("operator.unsent", text)
+        left = writer.say_what_was_left()
+
+        async def note_what_was_left() -> None:
+            await history.until_open()
+            for text in left:
+                notes.write("operator.unsent", text)
+
+        background.start(note_what_was_left(), "what was left to say")
         background.start(supervisor.serve(), "supervisor")
         background.start(history.serve(), "read model")
         background.start(disk.serve(), "disk")

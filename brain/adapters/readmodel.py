@@ -222,9 +222,8 @@ class ReadModel(HistoryQueries):
                 self._set("seq", "0")
 
     def clear(self) -> None:
-        """Deletes what can be restored from the log; what the brain itself noted stands nowhere else."""
-        self._db.execute("DELETE FROM notes WHERE seq > 0")
-        for table in ("incidents", "runs", "parts", *outcomes.TABLES, "evidence", "meta"):
+        """Deletes everything, so that it can be restored from the log."""
+        for table in ("notes", "incidents", "runs", "parts", *outcomes.TABLES, "evidence", "meta"):
             self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
 
     def write(

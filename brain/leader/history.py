@@ -58,6 +58,7 @@ class HistoryWriter:
         self._under_way: asyncio.Task[bool] | None = None
         self._identity = ""  # of the log that was opened
         self._opened = 0  # counts; what was begun before is of no account afterwards
+        self._first = asyncio.Event()  # it was opened once
 
     @property
     def written(self) -> int:
@@ -97,8 +98,13 @@ class HistoryWriter:
         self._written = self._readmodel.position(identity)
         return self._written
 
+    async def until_open(self) -> None:
+        """Waits until it belongs to a log: what is noted before may go when it is made from the log again."""
+        await self._first.wait()
+
     def _anew(self) -> None:
         self._opened += 1
+        self._first.set()
         self._pending = PendingHistory(own=self._pending.own)
         self._overflowed = False
         self._boots.clear()
