@@ -231,7 +231,12 @@ def _count_in(
         yield from start(ctx, key, wide)
     elif wide.active and joined:
         dated = not wide.cause_at and spread.date(ctx, symptom, wide)
-        if dated or wider.judged_again(ctx, symptom, wide) or wider.was_closed(ctx, symptom):
+        if (
+            dated
+            or wider.judged_again(ctx, symptom, wide)
+            or wider.was_closed(ctx, symptom)
+            or wider.nobody_has(ctx, symptom, wide, node)
+        ):
             yield wide
 
 
