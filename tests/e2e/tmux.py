@@ -24,8 +24,12 @@ class Tmux:
         self._env = {name: text for name, text in os.environ.items() if name not in ("TMUX", "NO_COLOR")}
         self._env |= {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color"} | env
         columns, rows = size
-        self._tmux("-f", os.devnull, "new-session", "-d", "-x", str(columns), "-y", str(rows), *command)
-        self._tmux("set-option", "-g", "remain-on-exit", "on")
+        config, self._status = folder / "tmux.conf", folder / "tmux.status"
+        config.write_text("set-option -g remain-on-exit on\n")  # before anything can end
+        self._status.unlink(missing_ok=True)
+        # tmux sees an end by two signs, in either order, and may wait for ever for the status: the shell writes it down.
+        shell = ("sh", "-c", 'trap : INT; "$@"; echo $? >"$0.new"; mv "$0.new" "$0"', str(self._status))
+        self._tmux("-f", str(config), "new-session", "-d", "-x", str(columns), "-y", str(rows), *shell, *command)
 
     def _tmux(self, *args: str) -> str:
         done = subprocess.run(
@@ -71,8 +75,7 @@ class Tmux:
 
     def ended(self) -> int | None:
         """The exit status of the program; None: it runs."""
-        dead, status = self._tmux("list-panes", "-F", "#{pane_dead} #{pane_dead_status}").split(" ", 1)
-        return int(status) if dead == "1" and status.strip() else None  # it is told a moment after the death
+        return int(self._status.read_text()) if self._status.exists() else None
 
     def end(self) -> None:
         """Of the terminal, and what runs in it."""

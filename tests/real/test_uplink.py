@@ -250,9 +250,10 @@ async def test_it_is_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
                         await asyncio.sleep(0)
                 await until(lambda: spool.spooled == 0)
                 rate = 10_000 / (time.perf_counter() - started)
-        ours_ms, bare_ms = statistics.median(ours) * 1000, statistics.median(bare) * 1000
+        # Of the quickest tenth, for which neither of them waited for other tests' turns at the processor.
+        ours_ms, bare_ms = (statistics.quantiles(one, n=10)[0] * 1000 for one in (ours, bare))
         print(
-            f"put → received p50 {ours_ms:.2f} ms, {rate:.0f} events/s; bare {bare_ms:.2f} ms, {bare_rate:.0f}/s"
+            f"put → received {ours_ms:.2f} ms, {rate:.0f} events/s; bare {bare_ms:.2f} ms, {bare_rate:.0f}/s"
         )
         assert ours_ms < 3 * bare_ms + 3
         assert rate > bare_rate / 20
