@@ -7,8 +7,13 @@ from pathlib import Path
 
 import click
 
+from agent.shared.words import t
 from brain.cli.backtest import rule_sets
 from brain.cli.terminal import page_width, print_json
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Pack
+from simulations.ladder import report as ladder_report
+from simulations.ladder.rehearsal import rehearsed
 from simulations.month import html, report
 from simulations.month.draw import draw
 from simulations.month.play import Progress, play
@@ -44,6 +49,14 @@ POLICIES = 6
     type=click.Path(path_type=Path, dir_okay=False),
     help="Writes the report with plots into this file; needs gpuward[report].",
 )
+@click.option(
+    "--runbook",
+    metavar="NAME",
+    help="In place of a month: every way in which this runbook can go, as a tree. Exit status 1: one ends without a page or a heal.",
+)
+@click.option(
+    "--fault", metavar="CAUSE", help="With --runbook: the fault that it is played against; default: the first that leads to it."
+)
 def simulate(
     profile: str | None,
     show: bool,
@@ -54,6 +67,8 @@ def simulate(
     runbooks: Path | None,
     as_json: bool,
     page: Path | None,
+    runbook: str | None,
+    fault: str | None,
 ) -> None:
     """A fleet's faults over weeks, in a minute: what comes of them under gpuward, and on the very same faults under people
     alone, alerts, a script that drains and reboots, and NVSentinel's policy. PROFILE says how often what fails: a name from
@@ -61,11 +76,15 @@ def simulate(
 
     Nothing real is touched. Exit status 1: a safety law was broken; the story of the node is told.
     """
+    chosen = rule_sets.of_folder(rules, runbooks) if rules is not None else rule_sets.shipped()
+    if fault is not None and runbook is None:
+        raise click.UsageError(t("--fault is for --runbook: which one shall be played against it?"))
+    if runbook is not None:
+        sys.exit(_ladder(chosen.pack(places={}), runbook, fault or "", as_json=as_json))
     if show or profile is None:
         for name in shipped():
             click.echo(f"{name:16}{load(name).title}")
         return
-    chosen = rule_sets.of_folder(rules, runbooks) if rules is not None else rule_sets.shipped()
     month = draw(load(profile), nodes=nodes or 0, days=days or 0.0, seed=seed)
     with _bar(month.days) as progress:
         played = play(month, chosen.pack(places=month.places), progress)
@@ -76,6 +95,16 @@ def simulate(
         print_json(found)
     else:
         click.echo("\n".join(report.page(found, page_width())))
+
+
+def _ladder(pack: Pack, runbook: str, fault: str, *, as_json: bool) -> int:
+    """Shows all ways of a runbook; the exit status."""
+    tree = rehearsed(pack, ACTIONS, runbook, fault)
+    if as_json:
+        print_json(ladder_report.data(tree, pack))
+    else:
+        click.echo("\n".join(ladder_report.page(tree)))
+    return 1 if ladder_report.bad(tree) else 0
 
 
 @contextmanager

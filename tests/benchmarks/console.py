@@ -48,7 +48,7 @@ def run() -> list[Figure]:
                 page, lambda n: page.mouse.move(640 + 200 * _swing(n), 500 + 90 * _swing(n // 2)), hold=True
             )
             zoom = _frames(page, lambda n: page.mouse.wheel(0, -120 if n % 24 < 12 else 120))
-            heap = _heap(one)
+            heap = heap(one)
     of = f"{nodes:,} nodes, {incidents:,} incidents"
     return [
         Figure(
@@ -118,7 +118,7 @@ def _frames(page: Page, act: Callable[[int], None], *, hold: bool = False) -> li
     return [later - earlier for earlier, later in itertools.pairwise(found)]
 
 
-def _heap(one: Look) -> tuple[float, float]:
+def heap(one: Look) -> tuple[float, float]:
     """MB before and after a collection."""
     session = one.context.new_cdp_session(one.page)
     before = session.send("Runtime.getHeapUsage")["usedSize"]

@@ -49,7 +49,7 @@ def inventories(nodes: int) -> Iterator[Event]:
             "gpu_models": f"8 NVIDIA {'A100-SXM4-80GB' if old else 'H100 80GB HBM3'}", "nics": 9,
             "nic_firmware": "9 MT4129 28.39.1002", "cpus": 192, "memory_mb": 2_063_000, "product": "G593-SD0", "bios": "F17",
         }  # fmt: skip
-        yield _event(n, 1, ("node.inventory", "node", data))
+        yield event(n, 1, ("node.inventory", "node", data))
 
 
 def gpus(nodes: int) -> Iterator[Event]:
@@ -60,17 +60,17 @@ def gpus(nodes: int) -> Iterator[Event]:
                 "model": "NVIDIA H100 80GB HBM3", "uuid": f"GPU-{n:04}-{k}", "serial": f"16530{n:05}{k}",
                 "vbios": "96.00.74.00.01", "firmware": "550.90.07",
             }  # fmt: skip
-            yield _event(n, 2 + k, ("node.inventory.gpu", f"gpu/0000:{0x1B + k * 0x20:02x}:00", data))
+            yield event(n, 2 + k, ("node.inventory.gpu", f"gpu/0000:{0x1B + k * 0x20:02x}:00", data))
 
 
 def faults(nodes: int, incidents: int) -> Iterator[Event]:
     """One fault for each of so many nodes, spread over the fleet and over four kinds."""
     step = max(1, nodes // max(1, incidents))
     for k in range(incidents):
-        yield _event(k * step + k % min(step, 7), 100, FAULTS[k % len(FAULTS)])
+        yield event(k * step + k % min(step, 7), 100, FAULTS[k % len(FAULTS)])
 
 
-def _event(node: int, seq: int, event: tuple[str, str, dict[str, Any]]) -> Event:
+def event(node: int, seq: int, event: tuple[str, str, dict[str, Any]]) -> Event:
     given = event_of(node, seq, event)
     assert isinstance(given, EventSeen)
     return given.event

@@ -1,0 +1,32 @@
+"""How a step of a runbook can end in a rehearsal, and which of these ends a step can have. Pure."""
+
+from enum import StrEnum
+
+from agent.contract.actions.spec import ActionSpec
+from brain.core.effects import Step
+from brain.core.pack.spec import Rung
+
+NINE_MINUTES_S = 540.0  # after so long the fault is back: a remedy that only seemed to help
+
+
+class End(StrEnum):
+    """What comes of one step."""
+
+    WORKS = "works"  # of a step that heals nothing
+    HEALS = "heals"  # and the fault is gone
+    STAYS = "done, and the fault stays"
+    RETURNS = "heals for nine minutes"
+    FAILS = "fails"
+    REFUSED = "is refused"
+    SILENT = "never answers"
+    DIES = "the node dies in it"  # it starts again after a while, and the fault is there still
+    LEADER_DIES = "the brain dies in it"  # another one leads, and does it or asks
+
+
+def possible(spec: ActionSpec, rung: Rung, step: Step, *, broken: bool) -> tuple[End, ...]:
+    """The ends of a step, the good ones first. `broken`: the fault is there, so that it can be healed."""
+    heals = broken and spec.heals and rung.verify is not None
+    good = (End.HEALS, End.STAYS, End.RETURNS) if heals else (End.WORKS,)
+    refused = (End.REFUSED,) if rung.on_refusal else ()
+    dies = End.LEADER_DIES if step.where == "brain" else End.DIES
+    return (*good, End.FAILS, *refused, End.SILENT, dies)

@@ -1,0 +1,39 @@
+"""The tree of one runbook of a pack, by name: what a person asks for, and what CI asks for every runbook."""
+
+from collections.abc import Callable, Mapping
+
+from agent.contract.actions.spec import ActionSpec
+from agent.contract.errors import ConfigError
+from brain.core.pack.compiled import Compiled
+from brain.core.pack.spec import Example, Expect, Pack
+from simulations.ladder.fault import Fault, leading_to
+from simulations.ladder.tree import Tree, grown
+
+_NOTHING = Example(name="a healthy node", given=(), expect=Expect(nothing=True))
+
+
+def rehearsed(
+    pack: Pack,
+    actions: Mapping[str, ActionSpec],
+    runbook: str,
+    cause: str = "",
+    *,
+    compile_pack: Callable[[Pack], Compiled] | None = None,
+) -> Tree:
+    """The tree. `cause`: of the fault; empty: the first that leads to the runbook, or none where only people start it.
+
+    ConfigError: there is no such runbook, or no such fault leads to it.
+    """
+    found = {one.name: one for one in pack.runbooks}.get(runbook)
+    if found is None:
+        raise ConfigError(f"there is no runbook {runbook!r} (have: {', '.join(sorted(one.name for one in pack.runbooks))})")
+    faults = leading_to(pack, runbook)
+    if cause and cause not in faults:
+        raise ConfigError(f"no rule leads from {cause!r} to {runbook} (what does: {', '.join(faults) or 'nothing'})")
+    if not faults and not found.request:
+        raise ConfigError(f"nothing leads to {runbook}: no rule names it with an example, and people may not start it")
+    cause = cause or next(iter(faults), "")
+    example = faults[cause][1] if cause else _NOTHING
+    return grown(
+        pack, actions, lambda: Fault(pack, example), runbook=runbook, cause=cause, compile_pack=compile_pack
+    )

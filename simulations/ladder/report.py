@@ -1,0 +1,151 @@
+"""The tree of a runbook, as data with stable keys and as lines for a terminal. Pure: the same pack gives the same bytes."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from agent.contract.actions.spec import Disrupts
+from agent.shared.words import later, many, span, t
+from brain.core.pack.spec import Pack
+from simulations.ladder.ends import End
+from simulations.ladder.play import Asked
+from simulations.ladder.tree import GOOD, Branch, Fork, Leaf, Round, Tree, Verdict, Way
+
+LEAVES_OUT = (
+    later("jobs on the node, protected jobs, holds, maintenance windows, budgets: each step is let through at once"),
+    later("whoever is asked for an approval gives it within a minute"),
+    later("two ends at once, and faults of other parts meanwhile"),
+)
+_ENDS = (
+    later("works"), later("heals"), later("done, and the fault stays"), later("heals for nine minutes"), later("fails"),
+    later("is refused"), later("never answers"), later("the node dies in it"), later("the brain dies in it"),
+)  # fmt: skip
+_VERDICTS = (
+    later("healed"), later("a person is told"), later("nobody is told, and nothing is healed"),
+    later("closed, and the fault is there"), later("closed, and the node is still out of service"),
+)  # fmt: skip
+_DISRUPTS = (
+    later("nothing is disrupted"), later("jobs on this part are disrupted"), later("jobs on the node are disrupted"),
+    later("jobs on other nodes are disrupted too"),
+)  # fmt: skip
+_ROUNDS = (later("it goes round, and a person is told"), later("it goes round for ever, and nobody is told"))
+assert len(_ENDS) == len(End) and len(_VERDICTS) == len(Verdict) and len(_DISRUPTS) == len(Disrupts)
+
+
+def bad(tree: Tree) -> list[tuple[Way, Verdict | Round]]:
+    """The ways that end without a page or a heal, or never end and nobody is told."""
+    ends = [(way, end if isinstance(end, Round) else end.verdict) for way, end in tree.leaves()]
+    return [(way, end) for way, end in ends if end not in (*GOOD, Round.TOLD)]
+
+
+def _leaves(tree: Tree) -> list[Leaf]:
+    return [end for _, end in tree.leaves() if isinstance(end, Leaf)]
+
+
+def data(tree: Tree, pack: Pack) -> dict[str, Any]:
+    """All of it."""
+    leaves = _leaves(tree)
+    return {
+        "runbook": tree.runbook,
+        "pack": pack.version,
+        "cause": tree.cause,
+        "plays": tree.plays,
+        "ends": {verdict.name.lower(): sum(leaf.verdict is verdict for leaf in leaves) for verdict in Verdict},
+        "longest_s": round(max((leaf.after_s for leaf in leaves), default=0.0), 1),
+        "leaves_out": list(LEAVES_OUT),
+        "tree": _data(tree.root),
+    }
+
+
+def _data(node: Fork | Leaf) -> dict[str, Any]:
+    if isinstance(node, Leaf):
+        return {
+            "end": node.verdict.name.lower(), "after_s": round(node.after_s, 1), "incidents": list(node.states),
+            "pages": node.pages, "told": node.text, "out_of_service": node.out_of_service, "disrupted": node.disrupted.value,
+        }  # fmt: skip
+    asked = node.asked
+    return {
+        "step": node.number, "run": asked.run, "runbook": asked.runbook, "rung": asked.rung.name, "attempt": asked.attempt,
+        "returning": asked.returning, "action": asked.step.action, "on": asked.step.node, "disrupts": asked.disrupts.value,
+        "approved": asked.approved, "after_s": round(node.after_s, 1),
+        "ends": [
+            {"end": branch.end.name.lower()} | ({"as_step": branch.again, "round": branch.rounds.name.lower() if branch.rounds else ""} if branch.then is None else {"then": _data(branch.then)})
+            for branch in node.branches
+        ],
+    }  # fmt: skip
+
+
+def page(tree: Tree) -> list[str]:
+    """Lines for a terminal: what it is, the tree, and what must not be."""
+    leaves = _leaves(tree)
+    counts = Counter(leaf.verdict for leaf in leaves)
+    lines = [
+        t("{runbook}, started by a person", runbook=tree.runbook)
+        if not tree.cause
+        else t("{runbook} against {cause}", runbook=tree.runbook, cause=tree.cause),
+        "; ".join(f"{t(verdict.value)}: {counts[verdict]}" for verdict in Verdict if counts[verdict] or verdict in GOOD)
+        + ". "
+        + t("The longest takes {time}.", time=span(max((leaf.after_s for leaf in leaves), default=0.0))),
+        "",
+    ]
+    lines += _lines(tree.root, "", "")
+    lines += ["", f"{t('Left out:')} " + "; ".join(map(t, LEAVES_OUT)) + "."]
+    for way, end in bad(tree):
+        lines.append(t("MUST NOT BE: {verdict}: {way}", verdict=t(end.value), way=told(way)))
+    return lines
+
+
+def told(way: Way) -> str:
+    """A way, for people."""
+    return " → ".join(f"{rung} {t(end.value)}" for rung, end in way)
+
+
+def _lines(node: Fork | Leaf, head: str, below: str) -> Iterator[str]:
+    if isinstance(node, Leaf):
+        yield f"{head}{_end(node)}"
+        return
+    yield f"{head}{node.number} {_step(node.asked)} ({_clock(node.after_s)})"
+    for branch in node.branches:
+        last = branch is node.branches[-1]
+        yield from _branch(branch, f"{below}{'└─' if last else '├─'} ", f"{below}{'   ' if last else '│  '}")
+
+
+def _branch(branch: Branch, head: str, below: str) -> Iterator[str]:
+    said = f"{head}{t(branch.end.value)}: "
+    if branch.then is None:
+        rounds = f"; {t(branch.rounds.value)}" if branch.rounds is not None else ""
+        yield said + t("as at {number}", number=branch.again) + rounds
+    else:
+        yield from _lines(branch.then, said, below)
+
+
+def _step(asked: Asked) -> str:
+    parts = [f"{asked.rung.name}: {asked.step.action}"]
+    if asked.run > 1:
+        parts.append(t("{runbook}, run {number}", runbook=asked.runbook, number=asked.run))
+    if asked.attempt > 1:
+        parts.append(t("attempt {number}", number=asked.attempt))
+    if asked.returning:
+        parts.append(t("on the way back"))
+    if asked.approved:
+        parts.append(t("approved"))
+    if asked.disrupts is not Disrupts.NOTHING:
+        parts.append(t(_DISRUPTS[list(Disrupts).index(asked.disrupts)]))
+    return ", ".join(parts)
+
+
+def _end(leaf: Leaf) -> str:
+    parts = [t(leaf.verdict.value)]
+    if leaf.out_of_service:
+        parts.append(t("the node is out of service"))
+    if leaf.pages:
+        parts.append(many(leaf.pages, "page"))
+    text = f" “{leaf.text}”" if leaf.verdict is Verdict.PAGED and leaf.text else ""
+    return f"■ {', '.join(parts)} ({_clock(leaf.after_s)}){text}"
+
+
+def _clock(seconds: float) -> str:
+    """`h:mm:ss`, `m:ss` below an hour."""
+    minutes, left = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"

@@ -1,0 +1,209 @@
+"""All ways in which a runbook can go against one fault, as a tree of plays. Pure.
+
+Each step is tried with each of its possible ends. What follows depends on where the run stands and on what it has done, not on how
+it came there: a step that was reached before in the same circumstances is shown once, and named where it is reached again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agent.contract.actions.spec import ActionSpec, Disrupts
+from brain.core.operators.requests import REQUEST
+from brain.core.pack.compiled import Compiled, CompiledCache
+from brain.core.pack.spec import Pack
+from brain.core.state import IncidentState
+from simulations.ladder.ends import End, possible
+from simulations.ladder.fault import Fault
+from simulations.ladder.play import Asked, Play, Played
+
+MOST_PLAYS = 5_000
+MOST_RUNS = 3  # later runs are as this one: a remedy that may be tried again for ever goes round
+
+
+class Verdict(StrEnum):
+    """How a way ends."""
+
+    HEALED = "healed"
+    PAGED = "a person is told"
+    FORGOTTEN = "nobody is told, and nothing is healed"  # must not be
+    WRONG = "closed, and the fault is there"  # must not be
+    KEPT = "closed, and the node is still out of service"  # must not be
+
+
+GOOD = (Verdict.HEALED, Verdict.PAGED)
+
+
+@dataclass(slots=True, kw_only=True)
+class Leaf:
+    """The end of a way."""
+
+    verdict: Verdict
+    after_s: float  # since the fault began
+    states: tuple[str, ...]  # of its incidents
+    pages: int
+    text: str  # of the newest page; empty: none
+    out_of_service: bool
+    disrupted: Disrupts  # the worst that was done on the way
+
+
+@dataclass(slots=True, kw_only=True)
+class Branch:
+    """One end of a step, and what follows."""
+
+    end: End
+    then: "Fork | Leaf | None" = None  # None: what `again` names
+    again: int = 0  # number of the step where the same was shown
+    rounds: "Round | None" = None  # that step is on the way here: it goes round
+
+
+class Round(StrEnum):
+    """What a way is that comes back to where it was."""
+
+    TOLD = "it goes round, and a person is told"
+    SILENT = "it goes round for ever, and nobody is told"  # must not be
+
+
+@dataclass(slots=True, kw_only=True)
+class Fork:
+    """A step, with each of its ends."""
+
+    number: int
+    asked: Asked
+    after_s: float  # since the fault began
+    branches: list[Branch] = field(default_factory=list)
+
+
+Way = tuple[tuple[str, End], ...]  # (rung, how its step ended) of each step
+
+
+@dataclass(slots=True, kw_only=True)
+class Tree:
+    """What is known of a runbook and a fault."""
+
+    runbook: str
+    cause: str
+    root: Fork | Leaf
+    plays: int
+
+    def leaves(self) -> Iterator[tuple[Way, Leaf | Round]]:
+        """(steps with their ends, how it ends) of every way, each shown once."""
+        if isinstance(self.root, Leaf):
+            yield (), self.root
+        else:
+            yield from _leaves(self.root, ())
+
+
+def _leaves(fork: Fork, way: Way) -> Iterator[tuple[Way, Leaf | Round]]:
+    for branch in fork.branches:
+        here = (*way, (fork.asked.rung.name, branch.end))
+        if isinstance(branch.then, Fork):
+            yield from _leaves(branch.then, here)
+        elif branch.then is not None:
+            yield here, branch.then
+        elif branch.rounds is not None:
+            yield here, branch.rounds
+
+
+class TooMany(Exception):
+    """A ladder has more ways than are played."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Player:
+    pack: Pack
+    actions: Mapping[str, ActionSpec]
+    fault: Callable[[], Fault]
+    cause: str
+    requests: str
+    compile_pack: Callable[[Pack], Compiled]
+    plays: int = 0
+    seen: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def played(self, script: Sequence[End]) -> Played:
+        self.plays += 1
+        if self.plays > MOST_PLAYS:
+            raise TooMany
+        play = Play(
+            self.pack, self.actions, self.fault(), script, self.compile_pack, cause=self.cause, requests=self.requests
+        )
+        return play.run()
+
+    def root(self) -> Fork | Leaf:
+        """All of it."""
+        played = self.played(())
+        return _leaf(played) if played.waits is None else self.fork((), played, played.waits, {})
+
+    def fork(self, script: tuple[End, ...], played: Played, asked: Asked, way: Mapping[int, int]) -> Fork:
+        """A step that is new. `way`: number of a step on the way here -> pages until then."""
+        number = self.seen[_circumstances(played, asked)] = len(self.seen) + 1
+        way = {**way, number: len(played.pages)}
+        fork = Fork(number=number, asked=asked, after_s=asked.at - played.begun_at)
+        for end in possible(self.actions[asked.step.action], asked.rung, asked.step, broken=asked.broken):
+            fork.branches.append(self.branch(end, (*script, end), way))
+        return fork
+
+    def branch(self, end: End, script: tuple[End, ...], way: Mapping[int, int]) -> Branch:
+        """What follows after a script."""
+        played = self.played(script)
+        if played.waits is None:
+            return Branch(end=end, then=_leaf(played))
+        again = self.seen.get(_circumstances(played, played.waits))
+        if again is None:
+            return Branch(end=end, then=self.fork(script, played, played.waits, way))
+        told = len(played.pages) > way.get(again, 0)
+        return Branch(end=end, again=again, rounds=(Round.TOLD if told else Round.SILENT) if again in way else None)
+
+
+def grown(
+    pack: Pack,
+    actions: Mapping[str, ActionSpec],
+    fault: Callable[[], Fault],
+    *,
+    runbook: str,
+    cause: str,
+    compile_pack: Callable[[Pack], Compiled] | None = None,
+) -> Tree:
+    """The tree of a runbook. `cause`: of the fault; empty: a person starts it. TooMany: it has more ways than are played."""
+    cache = compile_pack or CompiledCache()
+    player = _Player(
+        pack=pack,
+        actions=actions,
+        fault=fault,
+        cause=cause or f"{REQUEST}-{runbook}",
+        requests="" if cause else runbook,
+        compile_pack=cache,
+    )
+    return Tree(runbook=runbook, cause=cause, root=player.root(), plays=player.plays)
+
+
+def _circumstances(played: Played, asked: Asked) -> tuple[object, ...]:
+    """All on which it depends what follows: where the run stands, whether the fault is there, and what was done to the node."""
+    disturbed = frozenset(
+        one.rung.name for one in played.steps if one.run == asked.run and one.disrupts is not Disrupts.NOTHING
+    )
+    lost = any(one.end is End.RETURNS for one in played.steps)
+    return (
+        asked.runbook, min(asked.run, MOST_RUNS), asked.returning, asked.number, asked.attempt, asked.broken, disturbed, lost, played.drained,
+    )  # fmt: skip
+
+
+def _leaf(played: Played) -> Leaf:
+    closed = all(one.state is IncidentState.CLOSED for one in played.incidents)
+    told = played.told()
+    if closed and played.incidents:
+        verdict = Verdict.WRONG if played.broken else Verdict.KEPT if played.drained else Verdict.HEALED
+    elif all(one.id in told for one in played.incidents if one.state is not IncidentState.CLOSED) and played.incidents:
+        verdict = Verdict.PAGED
+    else:
+        verdict = Verdict.FORGOTTEN
+    worst = max((one.disrupts for one in played.steps), key=list(Disrupts).index, default=Disrupts.NOTHING)
+    return Leaf(
+        verdict=verdict,
+        after_s=played.settled_at() - played.begun_at,
+        states=tuple(one.state.value for one in played.incidents),
+        pages=len(played.pages),
+        text=played.pages[-1][1].text if played.pages else "",
+        out_of_service=played.drained,
+        disrupted=worst,
+    )
