@@ -52,10 +52,13 @@ POLICIES = 6
 @click.option(
     "--runbook",
     metavar="NAME",
-    help="In place of a month: every way in which this runbook can go, as a tree. Exit status 1: one ends without a page or a heal.",
+    help="In place of a month: every way in which this runbook can go, as a tree. Exit status 1: one ends without a page or a "
+    "heal.",
 )
 @click.option(
-    "--fault", metavar="CAUSE", help="With --runbook: the fault that it is played against; default: the first that leads to it."
+    "--fault",
+    metavar="CAUSE",
+    help="With --runbook: the fault that it is played against; default: the first that leads to it.",
 )
 def simulate(
     profile: str | None,
@@ -103,7 +106,7 @@ def _ladder(pack: Pack, runbook: str, fault: str, *, as_json: bool) -> int:
     if as_json:
         print_json(ladder_report.data(tree, pack))
     else:
-        click.echo("\n".join(ladder_report.page(tree)))
+        click.echo("\n".join(ladder_report.page(tree, page_width())))
     return 1 if ladder_report.bad(tree) else 0
 
 

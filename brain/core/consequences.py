@@ -88,8 +88,8 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
 
 def _remedy(ctx: Context, incident: Incident) -> None:
     """Pages for an open incident and starts its runbook."""
-    if incident.page is Paging.OPEN:
-        escalation.open_page(ctx, incident, incident.because)
+    if text := incident.because if incident.page is Paging.OPEN else recurrence.does_not_last(ctx, incident):
+        escalation.open_page(ctx, incident, text)
     if incident.runbook in ctx.compiled.runbooks:
         incidents.transition(ctx, incident, IncidentTrigger.RUN_STARTED, f"runbook {incident.runbook}")
         runs.start(ctx, incident)

@@ -3,7 +3,8 @@
 from agent.contract.counted import span
 from brain.core import hit, ids, share
 from brain.core.context import Context
-from brain.core.state import Incident
+from brain.core.pack.spec import Paging
+from brain.core.state import Incident, RunState
 
 RECURRED_S = 86400.0  # how long it is remembered that a fault came up
 MAX_RECURRED = 30
@@ -29,6 +30,25 @@ def came(ctx: Context, incident: Incident) -> None:
         pause_s = (ctx.now - times[0]) / len(times)
         text = f"it came {len(times) + 1} times in {span(ctx.now - times[0])}, every {span(pause_s)}"
         ctx.note("incident.recurs", text, incident=incident.id, scope=incident.scope)
+
+
+def does_not_last(ctx: Context, incident: Incident) -> str:
+    """What people are told of a remedy that has helped as often as it may be tried, and whose fault is back; empty: nothing.
+
+    A remedy that disturbs somebody is not tried that often: its limit tells them. One that disturbs nobody goes on.
+    """
+    if incident.page is not Paging.FAILURE:
+        return ""
+    helped = [
+        (run, step)
+        for run in (ctx.state.runs.get(one) for one in incident.runs)
+        if run is not None and run.state is RunState.SUCCEEDED
+        for step in [one for one in run.steps if one.verified][-1:]
+    ]
+    if not helped or len(helped) < helped[-1][0].runbook.tries:
+        return ""
+    lasted, rung = span(ctx.now - helped[0][0].started_at), helped[-1][1].rung
+    return f"{rung} has helped {len(helped)} times in {lasted}, and the fault is back: find out why it does not last"
 
 
 def never_left(ctx: Context, incident: Incident) -> bool:

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from agent.contract.actions.spec import ActionSpec
+from agent.shared.words import later
 from brain.core.effects import Step
 from brain.core.pack.spec import Rung
 
@@ -12,15 +13,15 @@ NINE_MINUTES_S = 540.0  # after so long the fault is back: a remedy that only se
 class End(StrEnum):
     """What comes of one step."""
 
-    WORKS = "works"  # of a step that heals nothing
-    HEALS = "heals"  # and the fault is gone
-    STAYS = "done, and the fault stays"
-    RETURNS = "heals for nine minutes"
-    FAILS = "fails"
-    REFUSED = "is refused"
-    SILENT = "never answers"
-    DIES = "the node dies in it"  # it starts again after a while, and the fault is there still
-    LEADER_DIES = "the brain dies in it"  # another one leads, and does it or asks
+    WORKS = later("works")  # of a step that heals nothing
+    HEALS = later("heals")  # and the fault is gone
+    STAYS = later("done, and the fault stays")
+    RETURNS = later("heals for nine minutes")
+    FAILS = later("fails")
+    REFUSED = later("is refused")
+    SILENT = later("never answers")
+    DIES = later("the node dies in it")  # it starts again after a while, and the fault is there still
+    LEADER_DIES = later("the brain dies in it")  # another one leads, and does it or asks
 
 
 def possible(spec: ActionSpec, rung: Rung, step: Step, *, broken: bool) -> tuple[End, ...]:

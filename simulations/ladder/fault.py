@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from agent.contract.errors import ConfigError
-from brain.core.pack.lint_symptoms import KINDS
-from agent.contract.messages import Event, Scalar
+from agent.contract.messages import Event
 from brain.core.faults import facts
 from brain.core.inputs import EventSeen, Input, NodeState
 from brain.core.pack.feeds import Where
+from brain.core.pack.lint_symptoms import KINDS
 from brain.core.pack.spec import Example, Match, Pack, Rule
 from brain.core.pack.topology import node_of
 from brain.core.pack.vocabulary import NODE_RETURNED
@@ -73,10 +73,16 @@ class Fault:
         for match in clear:
             for before in began:
                 kind = KINDS[match.kind]
-                data = dict(before.data) if before.kind == match.kind else dict(kind.example or {}) | dict(before.data)
+                data = (
+                    dict(before.data)
+                    if before.kind == match.kind
+                    else dict(kind.example or {}) | dict(before.data)
+                )
                 for field, want in match.where.items():
                     data[field] = _value(want)
-                made = replace(before, kind=match.kind, data=data, severity=kind.severity, age_s=0.0, evidence="")
+                made = replace(
+                    before, kind=match.kind, data=data, severity=kind.severity, age_s=0.0, evidence=""
+                )
                 if facts.matches(Where(match.where), made):
                     return self._event(made, boots)
         raise ConfigError(
@@ -111,13 +117,12 @@ def _what(fact: EventSeen | NodeState) -> tuple[str, str]:
     return ("", "") if isinstance(fact, NodeState) else (fact.event.kind, fact.event.component)
 
 
-def _value(want: Any) -> Scalar:
+def _value(want: Any) -> Any:
     """A value that passes a test of `where`."""
     if isinstance(want, (list, tuple)):
         return _value(want[0])
     if not isinstance(want, Mapping):
-        value: Scalar = want
-        return value
+        return want
     if "in" in want or "eq" in want:
         return _value(want.get("in", want.get("eq")))
     low, high = want.get("gte", want.get("gt")), want.get("lte", want.get("lt"))

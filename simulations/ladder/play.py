@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from agent.contract.actions.spec import ActionSpec, Disrupts
 from agent.contract.commands import Outcome
-from agent.contract.messages import Event
+from agent.contract.messages import Event, UnsentEvent
 from brain.core.effects import AskJobs, AskLook, AskPlan, CancelStep, Effect, Perform, SendPage, Step
 from brain.core.engine import Engine
 from brain.core.inputs import (
@@ -23,6 +23,7 @@ from brain.core.inputs import (
     OperatorCommand,
     PackLoaded,
     StepPlan,
+    StepProgress,
     StepResult,
 )
 from brain.core.pack.compiled import Compiled
@@ -42,7 +43,7 @@ BOOT_S = 720.0  # a node is away
 TEST_S = 180.0
 LONG_S = 90.0  # a step that disrupts something
 SHORT_S = 5.0
-PROGRESS_S = 20.0
+PROGRESS_S = 40.0
 MISSED_S = 16.0  # a node that says nothing is known to be unreachable
 END_S = 2 * 86_400.0  # how long after its last step a play waits for its end
 _OUTCOMES = {End.FAILS: Outcome.FAILED, End.REFUSED: Outcome.REFUSED}
@@ -89,11 +90,16 @@ class Played:
                 found.setdefault(page.subject.id, at)
         return found
 
+    def calls(self) -> list[SendPage]:
+        """The pages that tell something, in order; not repeats and resolutions."""
+        return [page for _, page in self.pages if page.what in ("open", "update")]
+
     def settled_at(self) -> float:
         """When the last of its incidents was closed, or people were told of it; else when the play ended."""
         told = self.told()
         times = [
-            one.closed_at if one.state is IncidentState.CLOSED else told.get(one.id, self.ended_at) for one in self.incidents
+            one.closed_at if one.state is IncidentState.CLOSED else told.get(one.id, self.ended_at)
+            for one in self.incidents
         ]
         return max(times, default=self.ended_at)
 
@@ -119,7 +125,9 @@ class Play:
         self._actions, self._fault, self._script = actions, fault, script
         self._cause, self._requests = cause, requests
         self._on_fabric = any(one.name == requests and one.scope == "fabric" for one in pack.runbooks)
-        self._timeline = Timeline(Engine(actions=actions, compile_pack=compile_pack), self._perform)
+        self._timeline = Timeline(
+            Engine(actions=actions, compile_pack=compile_pack), self._perform, copies=False
+        )
         self._boots: dict[str, int] = dict.fromkeys(fault.nodes, 0)
         self._by_id: dict[str, Asked] = {}
         self._asked_people: set[tuple[str, int, int]] = set()
@@ -210,7 +218,12 @@ class Play:
         match effect:
             case SendPage():
                 self.played.pages.append((now, effect))
-                return [(now + 0.1, Delivery(id=f"d:{effect.id}:{now}", page=effect.id, ok=True, channel="people"))]
+                return [
+                    (
+                        now + 0.1,
+                        Delivery(id=f"d:{effect.id}:{now}", page=effect.id, ok=True, channel="people"),
+                    )
+                ]
             case AskJobs(node=node, people=people):
                 ours = node in self._drained
                 answer = JobsAnswer(
@@ -223,7 +236,9 @@ class Play:
             case AskLook(step=step):
                 return self._look(step, now)
             case CancelStep(step=step):
-                stopped = StepResult(id=f"c:{step.id}:{now}", step=step.id, outcome=Outcome.FAILED, why="stopped")
+                stopped = StepResult(
+                    id=f"c:{step.id}:{now}", step=step.id, outcome=Outcome.FAILED, why="stopped"
+                )
                 return [(now + 0.1, stopped)]
             case Perform(step=step):
                 return self._step(step, now)
@@ -235,7 +250,9 @@ class Play:
         if run.state is RunState.APPROVAL and key not in self._asked_people:
             self._asked_people.add(key)
             self._approved.add(run.id)
-            said = OperatorCommand(id=f"approve:{run.id}:{now}", who=PERSON, verb="approve", args={"id": run.id})
+            said = OperatorCommand(
+                id=f"approve:{run.id}:{now}", who=PERSON, verb="approve", args={"id": run.id}
+            )
             yield now + APPROVES_S, said
 
     def _look(self, step: Step, now: float) -> Iterator[tuple[float, Input]]:
@@ -248,7 +265,12 @@ class Play:
             return StepResult(id=f"r:{step.id}:{at}", step=step.id, outcome=outcome, why=why)
         return EventSeen(event=self._says(step.node, events.command_result(step.id, outcome.value, why, 1.0)))
 
-    def _says(self, node: str, unsent: "events.UnsentEvent") -> Event:
+    def _progress(self, step: Step, done_s: float) -> Input:
+        if step.where == "brain" or not step.node:
+            return StepProgress(id=f"g:{step.id}:{done_s}", step=step.id, elapsed_s=done_s)
+        return EventSeen(event=self._says(step.node, events.command_progress(step.id, done_s)))
+
+    def _says(self, node: str, unsent: UnsentEvent) -> Event:
         return Event(
             id="", node=node, kind=unsent.kind, component=unsent.component, severity=unsent.severity,
             at="", age_s=0.0, boot=f"boot-{self._boots.get(node, 0)}", count=1, data=unsent.data, evidence=unsent.kind,
@@ -295,15 +317,18 @@ class Play:
 
     def _took_s(self, step: Step) -> float:
         spec = self._actions[step.action]
-        if spec.takes_node_away:
-            return BOOT_S
-        if spec.tests:
-            return TEST_S
-        return SHORT_S if step.disrupts is Disrupts.NOTHING else min(LONG_S, step.timeout_s / 2)
+        usual_s = SHORT_S if step.disrupts is Disrupts.NOTHING else LONG_S
+        usual_s = BOOT_S if spec.takes_node_away else TEST_S if spec.tests else usual_s
+        return min(usual_s, step.timeout_s / 2)  # well within its time
 
     def _ends(self, asked: Asked, now: float, took_s: float) -> Iterator[tuple[float, Input]]:
         step, end, at = asked.step, asked.end, now + took_s
-        away = self._actions[step.action].takes_node_away and end in (End.WORKS, End.HEALS, End.STAYS, End.RETURNS)
+        away = self._actions[step.action].takes_node_away and end in (
+            End.WORKS,
+            End.HEALS,
+            End.STAYS,
+            End.RETURNS,
+        )
         if end is End.SILENT:
             return
         if end is End.LEADER_DIES:
@@ -318,11 +343,12 @@ class Play:
             if end is End.DIES:
                 yield from self._fault.shown(at + SHOWS_S, step.node, self._boots) if self._broken(at) else ()
                 return
-        for number in range(1, int(took_s / PROGRESS_S) + 1 if step.where == "node" and not away else 0):
-            done_s = number * PROGRESS_S
-            yield now + done_s, EventSeen(event=self._says(step.node, events.command_progress(step.id, done_s)))
+        for number in range(1, int(took_s / PROGRESS_S) + 1 if not away else 0):
+            yield now + number * PROGRESS_S, self._progress(step, number * PROGRESS_S)
         if end in _OUTCOMES:
-            why = "it did not do what it should" if end is End.FAILS else "there is nothing to do it with here"
+            why = (
+                "it did not do what it should" if end is End.FAILS else "there is nothing to do it with here"
+            )
             yield at, self._answer(step, _OUTCOMES[end], why, at)
             return
         if end in (End.HEALS, End.RETURNS):

@@ -26,12 +26,18 @@ def rehearsed(
     """
     found = {one.name: one for one in pack.runbooks}.get(runbook)
     if found is None:
-        raise ConfigError(f"there is no runbook {runbook!r} (have: {', '.join(sorted(one.name for one in pack.runbooks))})")
+        raise ConfigError(
+            f"there is no runbook {runbook!r} (have: {', '.join(sorted(one.name for one in pack.runbooks))})"
+        )
     faults = leading_to(pack, runbook)
     if cause and cause not in faults:
-        raise ConfigError(f"no rule leads from {cause!r} to {runbook} (what does: {', '.join(faults) or 'nothing'})")
+        raise ConfigError(
+            f"no rule leads from {cause!r} to {runbook} (what does: {', '.join(faults) or 'nothing'})"
+        )
     if not faults and not found.request:
-        raise ConfigError(f"nothing leads to {runbook}: no rule names it with an example, and people may not start it")
+        raise ConfigError(
+            f"nothing leads to {runbook}: no rule names it with an example, and people may not start it"
+        )
     cause = cause or next(iter(faults), "")
     example = faults[cause][1] if cause else _NOTHING
     return grown(

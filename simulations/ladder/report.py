@@ -4,32 +4,27 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from rich.cells import cell_len, set_cell_size
+
 from agent.contract.actions.spec import Disrupts
 from agent.shared.words import later, many, span, t
 from brain.core.pack.spec import Pack
-from simulations.ladder.ends import End
 from simulations.ladder.play import Asked
 from simulations.ladder.tree import GOOD, Branch, Fork, Leaf, Round, Tree, Verdict, Way
 
 LEAVES_OUT = (
-    later("jobs on the node, protected jobs, holds, maintenance windows, budgets: each step is let through at once"),
+    later(
+        "jobs on the node, protected jobs, holds, maintenance windows, budgets: each step is let through at once"
+    ),
     later("whoever is asked for an approval gives it within a minute"),
     later("two ends at once, and faults of other parts meanwhile"),
 )
-_ENDS = (
-    later("works"), later("heals"), later("done, and the fault stays"), later("heals for nine minutes"), later("fails"),
-    later("is refused"), later("never answers"), later("the node dies in it"), later("the brain dies in it"),
-)  # fmt: skip
-_VERDICTS = (
-    later("healed"), later("a person is told"), later("nobody is told, and nothing is healed"),
-    later("closed, and the fault is there"), later("closed, and the node is still out of service"),
-)  # fmt: skip
-_DISRUPTS = (
-    later("nothing is disrupted"), later("jobs on this part are disrupted"), later("jobs on the node are disrupted"),
-    later("jobs on other nodes are disrupted too"),
-)  # fmt: skip
-_ROUNDS = (later("it goes round, and a person is told"), later("it goes round for ever, and nobody is told"))
-assert len(_ENDS) == len(End) and len(_VERDICTS) == len(Verdict) and len(_DISRUPTS) == len(Disrupts)
+_DISRUPTS = {
+    Disrupts.NOTHING: later("nothing is disrupted"),
+    Disrupts.JOB: later("jobs on this part are disrupted"),
+    Disrupts.NODE: later("jobs on the node are disrupted"),
+    Disrupts.FABRIC: later("jobs on other nodes are disrupted too"),
+}
 
 
 def bad(tree: Tree) -> list[tuple[Way, Verdict | Round]]:
@@ -50,7 +45,9 @@ def data(tree: Tree, pack: Pack) -> dict[str, Any]:
         "pack": pack.version,
         "cause": tree.cause,
         "plays": tree.plays,
-        "ends": {verdict.name.lower(): sum(leaf.verdict is verdict for leaf in leaves) for verdict in Verdict},
+        "ends": {
+            verdict.name.lower(): sum(leaf.verdict is verdict for leaf in leaves) for verdict in Verdict
+        },
         "longest_s": round(max((leaf.after_s for leaf in leaves), default=0.0), 1),
         "leaves_out": list(LEAVES_OUT),
         "tree": _data(tree.root),
@@ -68,27 +65,37 @@ def _data(node: Fork | Leaf) -> dict[str, Any]:
         "step": node.number, "run": asked.run, "runbook": asked.runbook, "rung": asked.rung.name, "attempt": asked.attempt,
         "returning": asked.returning, "action": asked.step.action, "on": asked.step.node, "disrupts": asked.disrupts.value,
         "approved": asked.approved, "after_s": round(node.after_s, 1),
-        "ends": [
-            {"end": branch.end.name.lower()} | ({"as_step": branch.again, "round": branch.rounds.name.lower() if branch.rounds else ""} if branch.then is None else {"then": _data(branch.then)})
-            for branch in node.branches
-        ],
+        "ends": [{"end": branch.end.name.lower()} | _follows(branch) for branch in node.branches],
     }  # fmt: skip
 
 
-def page(tree: Tree) -> list[str]:
-    """Lines for a terminal: what it is, the tree, and what must not be."""
+def _follows(branch: Branch) -> dict[str, Any]:
+    if branch.then is not None:
+        return {"then": _data(branch.then)}
+    return {"as_step": branch.again, "round": branch.rounds.name.lower() if branch.rounds is not None else ""}
+
+
+def page(tree: Tree, width: int) -> list[str]:
+    """Lines for a terminal: what it is, the tree, and what must not be. Of a page's text what fits stands there."""
     leaves = _leaves(tree)
     counts = Counter(leaf.verdict for leaf in leaves)
     lines = [
         t("{runbook}, started by a person", runbook=tree.runbook)
         if not tree.cause
         else t("{runbook} against {cause}", runbook=tree.runbook, cause=tree.cause),
-        "; ".join(f"{t(verdict.value)}: {counts[verdict]}" for verdict in Verdict if counts[verdict] or verdict in GOOD)
+        "; ".join(
+            f"{t(verdict.value)}: {counts[verdict]}"
+            for verdict in Verdict
+            if counts[verdict] or verdict in GOOD
+        )
         + ". "
         + t("The longest takes {time}.", time=span(max((leaf.after_s for leaf in leaves), default=0.0))),
         "",
     ]
-    lines += _lines(tree.root, "", "")
+    lines += [
+        line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
+        for line in _lines(tree.root, "", "")
+    ]
     lines += ["", f"{t('Left out:')} " + "; ".join(map(t, LEAVES_OUT)) + "."]
     for way, end in bad(tree):
         lines.append(t("MUST NOT BE: {verdict}: {way}", verdict=t(end.value), way=told(way)))
@@ -130,7 +137,7 @@ def _step(asked: Asked) -> str:
     if asked.approved:
         parts.append(t("approved"))
     if asked.disrupts is not Disrupts.NOTHING:
-        parts.append(t(_DISRUPTS[list(Disrupts).index(asked.disrupts)]))
+        parts.append(t(_DISRUPTS[asked.disrupts]))
     return ", ".join(parts)
 
 

@@ -1,7 +1,7 @@
 """All ways in which a runbook can go against one fault, as a tree of plays. Pure.
 
-Each step is tried with each of its possible ends. What follows depends on where the run stands and on what it has done, not on how
-it came there: a step that was reached before in the same circumstances is shown once, and named where it is reached again.
+Each step is tried with each of its possible ends. What follows depends on where the run stands and on what it has done, not on
+how it came there: a step that was reached before in the same circumstances is shown once, and named where it is reached again.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,29 +9,31 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from agent.contract.actions.spec import ActionSpec, Disrupts
+from agent.shared.words import later
 from brain.core.operators.requests import REQUEST
 from brain.core.pack.compiled import Compiled, CompiledCache
-from brain.core.pack.spec import Pack
+from brain.core.pack.spec import Pack, Paging
 from brain.core.state import IncidentState
 from simulations.ladder.ends import End, possible
 from simulations.ladder.fault import Fault
 from simulations.ladder.play import Asked, Play, Played
 
-MOST_PLAYS = 5_000
+MOST_PLAYS = 3_000
 MOST_RUNS = 3  # later runs are as this one: a remedy that may be tried again for ever goes round
 
 
 class Verdict(StrEnum):
     """How a way ends."""
 
-    HEALED = "healed"
-    PAGED = "a person is told"
-    FORGOTTEN = "nobody is told, and nothing is healed"  # must not be
-    WRONG = "closed, and the fault is there"  # must not be
-    KEPT = "closed, and the node is still out of service"  # must not be
+    HEALED = later("healed")
+    PAGED = later("a person is told")
+    LISTED = later("listed only, as its rule wants it")  # `page: never`
+    FORGOTTEN = later("nobody is told, and nothing is healed")  # must not be
+    WRONG = later("closed, and the fault is there")  # must not be
+    KEPT = later("closed, and the node is still out of service")  # must not be
 
 
-GOOD = (Verdict.HEALED, Verdict.PAGED)
+GOOD = (Verdict.HEALED, Verdict.PAGED, Verdict.LISTED)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,8 +43,8 @@ class Leaf:
     verdict: Verdict
     after_s: float  # since the fault began
     states: tuple[str, ...]  # of its incidents
-    pages: int
-    text: str  # of the newest page; empty: none
+    pages: int  # that tell something: no repeats, no resolutions
+    text: str  # of the newest of them; empty: none
     out_of_service: bool
     disrupted: Disrupts  # the worst that was done on the way
 
@@ -60,8 +62,8 @@ class Branch:
 class Round(StrEnum):
     """What a way is that comes back to where it was."""
 
-    TOLD = "it goes round, and a person is told"
-    SILENT = "it goes round for ever, and nobody is told"  # must not be
+    TOLD = later("it goes round, and a person is told")
+    SILENT = later("it goes round for ever, and nobody is told")  # must not be
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,7 +127,13 @@ class _Player:
         if self.plays > MOST_PLAYS:
             raise TooMany
         play = Play(
-            self.pack, self.actions, self.fault(), script, self.compile_pack, cause=self.cause, requests=self.requests
+            self.pack,
+            self.actions,
+            self.fault(),
+            script,
+            self.compile_pack,
+            cause=self.cause,
+            requests=self.requests,
         )
         return play.run()
 
@@ -151,8 +159,12 @@ class _Player:
         again = self.seen.get(_circumstances(played, played.waits))
         if again is None:
             return Branch(end=end, then=self.fork(script, played, played.waits, way))
-        told = len(played.pages) > way.get(again, 0)
-        return Branch(end=end, again=again, rounds=(Round.TOLD if told else Round.SILENT) if again in way else None)
+        told = len(played.pages) > way.get(again, 0) or any(
+            one.pages.sent and one.state is not IncidentState.CLOSED for one in played.incidents
+        )
+        return Branch(
+            end=end, again=again, rounds=(Round.TOLD if told else Round.SILENT) if again in way else None
+        )
 
 
 def grown(
@@ -184,16 +196,29 @@ def _circumstances(played: Played, asked: Asked) -> tuple[object, ...]:
     )
     lost = any(one.end is End.RETURNS for one in played.steps)
     return (
-        asked.runbook, min(asked.run, MOST_RUNS), asked.returning, asked.number, asked.attempt, asked.broken, disturbed, lost, played.drained,
+        asked.runbook, min(asked.run, MOST_RUNS), asked.returning, asked.number, asked.attempt, asked.broken, disturbed, lost,
+        played.drained,
     )  # fmt: skip
+
+
+def _closed(played: Played) -> Verdict:
+    """Everything is closed. A fault that nothing tells again is closed after a while: people were told of it before."""
+    if not played.broken:
+        return Verdict.KEPT if played.drained else Verdict.HEALED
+    if played.pages:
+        return Verdict.PAGED
+    return Verdict.LISTED if all(one.page is Paging.NEVER for one in played.incidents) else Verdict.WRONG
 
 
 def _leaf(played: Played) -> Leaf:
     closed = all(one.state is IncidentState.CLOSED for one in played.incidents)
     told = played.told()
     if closed and played.incidents:
-        verdict = Verdict.WRONG if played.broken else Verdict.KEPT if played.drained else Verdict.HEALED
-    elif all(one.id in told for one in played.incidents if one.state is not IncidentState.CLOSED) and played.incidents:
+        verdict = _closed(played)
+    elif (
+        all(one.id in told for one in played.incidents if one.state is not IncidentState.CLOSED)
+        and played.incidents
+    ):
         verdict = Verdict.PAGED
     else:
         verdict = Verdict.FORGOTTEN
@@ -202,8 +227,8 @@ def _leaf(played: Played) -> Leaf:
         verdict=verdict,
         after_s=played.settled_at() - played.begun_at,
         states=tuple(one.state.value for one in played.incidents),
-        pages=len(played.pages),
-        text=played.pages[-1][1].text if played.pages else "",
+        pages=len(played.calls()),
+        text=next((page.text for page in reversed(played.calls())), ""),
         out_of_service=played.drained,
         disrupted=worst,
     )

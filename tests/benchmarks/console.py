@@ -48,7 +48,7 @@ def run() -> list[Figure]:
                 page, lambda n: page.mouse.move(640 + 200 * _swing(n), 500 + 90 * _swing(n // 2)), hold=True
             )
             zoom = _frames(page, lambda n: page.mouse.wheel(0, -120 if n % 24 < 12 else 120))
-            heap = heap(one)
+            held = heap(one)
     of = f"{nodes:,} nodes, {incidents:,} incidents"
     return [
         Figure(
@@ -70,10 +70,10 @@ def run() -> list[Figure]:
         ),
         Figure(
             what="the same, JavaScript heap after that",
-            value=f"{heap[1]:.0f} MB",
-            beside=f"{heap[0]:.0f} MB before a collection",
+            value=f"{held[1]:.0f} MB",
+            beside=f"{held[0]:.0f} MB before a collection",
             target=f"≤ {HEAP_MB:.0f} MB",
-            met=heap[0] <= HEAP_MB,
+            met=held[0] <= HEAP_MB,
         ),
     ]
 

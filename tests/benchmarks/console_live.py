@@ -3,7 +3,8 @@
     python -m tests.benchmarks console_live
     GPUWARD_CONSOLE_NODES=1000 GPUWARD_CONSOLE_INCIDENTS=100 GPUWARD_CONSOLE_STORM=2000 python -m tests.benchmarks console_live
 
-The same brain, broker and browser as `console`. The storm is what an hour of five faults and five ends a second sends, in a fraction of the time.
+The same brain, broker and browser as `console`. The storm is what an hour of five faults and five ends a second sends, in less
+time.
 """
 
 import asyncio

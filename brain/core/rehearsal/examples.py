@@ -79,6 +79,14 @@ def begun(
     """(an engine before which all of the example lies, from START on; when its last fact comes, in seconds after START)."""
     engine = Engine(actions=actions, observe_all=True, compile_pack=compile_pack)
     timeline = Timeline(engine)
+    timeline.feed(PackLoaded(id="pack", pack=alone(pack, example)), START)
+    for at, fact in facts(example):
+        timeline.feed(fact, START + at)
+    return timeline, max((given.at for given in example.given), default=0.0)
+
+
+def alone(pack: Pack, example: Example, settings: Settings | None = None) -> Pack:
+    """The pack with the example's places, these settings (default: none of the site's), and no schedules."""
     names = (
         {node for given in example.given for node in _nodes(given)} if example.leaf or example.rack else set()
     )
@@ -86,13 +94,15 @@ def begun(
     unscheduled = tuple(
         replace(runbook, every_s=0) if runbook.every_s else runbook for runbook in pack.runbooks
     )
-    plain = replace(pack, settings=Settings(), places=places, runbooks=unscheduled)
-    timeline.feed(PackLoaded(id="pack", pack=plain), START)
+    return replace(pack, settings=settings or Settings(), places=places, runbooks=unscheduled)
+
+
+def facts(example: Example) -> Iterator[tuple[float, EventSeen | NodeState]]:
+    """(seconds after the example's start, what is told then), in order; each event has an id of its own."""
     for index, given in enumerate(sorted(example.given, key=lambda given: given.at)):
         for node in _nodes(given):
             for number, fact in enumerate(_facts(given, node, f"{index}")):
-                timeline.feed(_numbered(fact, index, number), START + given.at)
-    return timeline, max((given.at for given in example.given), default=0.0)
+                yield given.at, _numbered(fact, index, number)
 
 
 def _nodes(given: Given) -> list[str]:

@@ -26,8 +26,12 @@ class Timeline:
     Intents come back at once. Without a world, pages are delivered at once and other effects lead to nothing.
     """
 
-    def __init__(self, engine: Engine, perform: World | None = None) -> None:
+    def __init__(self, engine: Engine, perform: World | None = None, *, copies: bool = True) -> None:
+        """`copies`: of incidents and runs, as they were when they were shown; else they are the engine's own objects, which is
+        much faster where only their end is asked for.
+        """
         self.engine = engine
+        self._copies = copies
         self.notes: list[Note] = []
         self.incidents: dict[
             str, Incident
@@ -65,9 +69,9 @@ class Timeline:
             case SetTimer(name=name, due=due):
                 self.feed(TimerFired(id=f"t:{name}:{due}", name=name, due=due), due)
             case ShowIncident(incident=incident):
-                self.incidents[incident.id] = _copy(incident, incident.evidence)
+                self.incidents[incident.id] = _copy(incident, incident.evidence) if self._copies else incident
             case ShowRun(run=run):
-                self.runs[run.id] = _copy(run, (run.runbook,))
+                self.runs[run.id] = _copy(run, (run.runbook,)) if self._copies else run
             case WriteIntent(step=step):
                 epoch = self.engine.state.epoch
                 self.feed(

@@ -1,15 +1,25 @@
 """Every runbook, in every way in which it can go: none ends without a page or a heal."""
 
 import functools
+import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from agent.contract.errors import ConfigError
 from brain.cli.backtest import rule_sets
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import CompiledCache
-from brain.core.pack.spec import Pack
+from brain.core.pack.spec import Pack, Runbook
 from simulations.ladder import report
+from simulations.ladder.ends import End
+from simulations.ladder.fault import Fault, leading_to
+from simulations.ladder.play import Play
 from simulations.ladder.rehearsal import rehearsed
+from simulations.ladder.tree import Fork, Leaf, Round, Tree, Verdict
+from simulations.simulate import simulate
 
 
 @functools.cache
@@ -24,11 +34,152 @@ def compiled() -> CompiledCache:
     return CompiledCache()
 
 
-@pytest.mark.parametrize("runbook", sorted(one.name for one in shipped().runbooks))
-def test_no_way_of_a_runbook_ends_without_a_page_or_a_heal(runbook: str) -> None:
+def ways() -> list[tuple[str, str]]:
+    """(runbook, cause) of all that leads to one; no cause: people start it."""
+    return [
+        (runbook.name, cause)
+        for runbook in shipped().runbooks
+        for cause in leading_to(shipped(), runbook.name) or ([""] if runbook.request else [])
+    ]
+
+
+def tree_of(runbook: str, cause: str = "", pack: Pack | None = None) -> Tree:
+    """The tree of a shipped runbook."""
+    return rehearsed(pack or shipped(), ACTIONS, runbook, cause, compile_pack=compiled())
+
+
+def with_runbook(changed: Runbook) -> Pack:
+    """The shipped pack with one runbook changed."""
+    books = tuple(changed if one.name == changed.name else one for one in shipped().runbooks)
+    return replace(shipped(), version=f"changed-{changed.name}", runbooks=books)
+
+
+def ends_of(tree: Tree) -> dict[tuple[End, ...], Verdict | Round]:
+    """How its steps ended -> how that way ends."""
+    return {
+        tuple(end for _, end in way): one if isinstance(one, Round) else one.verdict
+        for way, one in tree.leaves()
+    }
+
+
+def test_every_runbook_is_rehearsed() -> None:
+    """A fault leads to it, or people start it; so nobody has to remember to rehearse a new one."""
+    assert {runbook for runbook, _ in ways()} == {one.name for one in shipped().runbooks}
+
+
+@pytest.mark.parametrize(("runbook", "cause"), ways())
+def test_no_way_of_a_runbook_ends_without_a_page_or_a_heal(runbook: str, cause: str) -> None:
     """Each step works, heals, does not help, helps for nine minutes, fails, is refused, never answers, or dies with its node or
     brain.
     """
-    tree = rehearsed(shipped(), ACTIONS, runbook, compile_pack=compiled())
+    tree = tree_of(runbook, cause)
     assert not [f"{end}: {report.told(way)}" for way, end in report.bad(tree)]
-    assert tree.plays > 0
+    assert list(tree.leaves())
+
+
+def test_what_each_end_of_a_step_leads_to() -> None:
+    """Persistence mode of a GPU is one step, which people are told of when it does not help, or does not last."""
+    tree = tree_of("persistence-on")
+    found = ends_of(tree)
+    assert found[End.HEALS,] is Verdict.HEALED
+    for end in (End.STAYS, End.FAILS, End.SILENT, End.DIES):
+        assert found[end,] is Verdict.PAGED
+    assert found[End.RETURNS, End.HEALS] is Verdict.HEALED
+    assert found[End.RETURNS, End.RETURNS, End.RETURNS] is Round.TOLD
+    assert isinstance(tree.root, Fork)
+    assert tree.root.after_s == 120.0  # its symptom lasts so long before it counts
+
+
+def test_a_ladder_climbs() -> None:
+    """A reset that does not help is followed by a reboot; a drained node is tested and given back, or people are told."""
+    tree = tree_of("reset-gpu", "gpu-fatal-xid")
+    rungs = {tuple(f"{rung} {end.name}" for rung, end in way): one for way, one in tree.leaves()}
+    healed = (
+        "evidence WORKS",
+        "drain WORKS",
+        "reset HEALS",
+        "links WORKS",
+        "diagnosis WORKS",
+        "acceptance WORKS",
+        "resume WORKS",
+    )
+    one = rungs[healed]
+    assert isinstance(one, Leaf)
+    assert (one.verdict, one.out_of_service) == (Verdict.HEALED, False)
+    lost = [one for way, one in rungs.items() if way[-1:] == ("reboot STAYS",) and isinstance(one, Leaf)]
+    assert lost
+    assert all(one.verdict is Verdict.PAGED and one.out_of_service for one in lost)
+
+
+def test_a_runbook_that_gives_up_in_silence_is_found() -> None:
+    """`on_failure: quit` ends a run as if it had worked."""
+    (book,) = (one for one in shipped().runbooks if one.name == "persistence-on")
+    silent = with_runbook(
+        replace(book, rungs=tuple(replace(rung, on_failure="quit") for rung in book.rungs[:1]))
+    )
+    tree = tree_of("persistence-on", pack=silent)
+    found = ends_of(tree)
+    assert found[End.STAYS, End.STAYS, End.STAYS] is Round.SILENT
+    assert found[End.HEALS,] is Verdict.HEALED
+    assert any(line.startswith("MUST NOT BE: ") for line in report.page(tree, 100))
+
+
+def test_the_same_bytes_every_time() -> None:
+    """It can be compared in a pull request."""
+    one, other = (json.dumps(report.data(tree_of("link-bounce"), shipped())) for _ in range(2))
+    assert one == other
+    assert report.page(tree_of("link-bounce"), 100) == report.page(tree_of("link-bounce"), 100)
+
+
+def test_a_play_reaches_no_actuator() -> None:
+    """Law 9: it has an engine, a script and facts; the only world that it knows is itself."""
+    _, example = leading_to(shipped(), "persistence-on")["gpu-persistence-off"]
+    play = Play(
+        shipped(), ACTIONS, Fault(shipped(), example), [End.HEALS], compiled(), cause="gpu-persistence-off"
+    )
+    played = play.run()
+    assert [(one.step.action, one.end) for one in played.steps] == [("gpu.persistence", End.HEALS)]
+    assert not played.broken
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--runbook", "nope"], "there is no runbook 'nope' (have: accept-node, "),
+        (
+            ["--runbook", "reset-gpu", "--fault", "nope"],
+            "no rule leads from 'nope' to reset-gpu (what does: gpu-fatal-xid, ",
+        ),
+    ],
+)
+def test_what_is_not_there_is_named(args: list[str], says: str) -> None:
+    """With what there is."""
+    done = CliRunner().invoke(simulate, args)
+    assert isinstance(done.exception, ConfigError)
+    assert says in str(done.exception)
+
+
+def test_a_fault_alone_is_a_mistake() -> None:
+    """It asks for the runbook."""
+    done = CliRunner().invoke(simulate, ["--fault", "gpu-lost"])
+    assert done.exit_code == 2
+    assert "--fault is for --runbook" in done.output
+
+
+def test_the_command_says_by_its_exit_status_what_must_not_be(tmp_path: Path) -> None:
+    """0 for a shipped runbook; 1 for one of a site's own that forgets a fault."""
+    assert CliRunner().invoke(simulate, ["--runbook", "persistence-on", "--json"]).exit_code == 0
+    rules = Path(__file__).parents[3] / "rules"
+    books = tmp_path / "runbooks"
+    books.mkdir()
+    for file in (rules.parent / "runbooks").glob("*.yaml"):
+        text = file.read_text()
+        if file.stem == "persistence-on":
+            text = text.replace("do: gpu.persistence", "do: gpu.persistence\n    on_failure: quit")
+            text = text[: text.index("  - name: oncall")] if "  - name: oncall" in text else text
+        (books / file.name).write_text(text)
+    done = CliRunner().invoke(
+        simulate, ["--runbook", "persistence-on", "--rules", str(rules), "--runbooks", str(books)]
+    )
+    assert done.exit_code == 1, done.output
+    assert "MUST NOT BE" in done.output
