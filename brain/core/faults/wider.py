@@ -236,23 +236,19 @@ def judged_again(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
 
 
 def nobody_has(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> bool:
-    """Whether one more node shows it that no incident has, while others do: not its place's, nor one that stands for it, nor
-    that of another place around the node. It is asked at once which place it is, for the gate counts the node there (law 6).
+    """Whether one more node shows it that no incident has, while others do: not that of a place around the node, nor one that
+    stands for this place or explains it by now. It is asked at once which place it is, for the gate counts the node (law 6).
     """
     match = match_at(ctx, symptom.of, wide.scope)
-    if (
-        not match
-        or match in ctx.index.by_match
-        or match in ctx.index.stood_for
-        or match in ctx.state.dismissed
-    ):
+    if not match or match in ctx.index.by_match or match in ctx.index.stood_for or match in ctx.state.dismissed:
         return False
-    if not any(
-        (rule.cause or rule.name) in ctx.index.by_cause for rule in ctx.compiled.counting.get(symptom.of, ())
-    ):
+    counting = ctx.compiled.counting.get(symptom.of, ())
+    if not any((rule.cause or rule.name) in ctx.index.by_cause for rule in counting):
         return False  # what explains it counts no nodes
     around = (*ctx.compiled.topology.above(node), *jobs.around(ctx, symptom.of, (node,)))
-    return not any(match_at(ctx, symptom.of, place) in ctx.index.by_match for place in around)
+    if any(match_at(ctx, symptom.of, place) in ctx.index.by_match for place in around):
+        return False
+    return not explainer(ctx, ctx.compiled.rules[ids.name_of(match)], wide.scope)
 
 
 def was_closed(ctx: Context, symptom: Symptom) -> bool:
