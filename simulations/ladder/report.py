@@ -86,7 +86,7 @@ def page(tree: Tree, width: int) -> list[str]:
         "; ".join(
             f"{t(verdict.value)}: {counts[verdict]}"
             for verdict in Verdict
-            if counts[verdict] or verdict in GOOD
+            if counts[verdict] or verdict in (Verdict.HEALED, Verdict.PAGED)
         )
         + ". "
         + t("The longest takes {time}.", time=span(max((leaf.after_s for leaf in leaves), default=0.0))),
