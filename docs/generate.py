@@ -34,6 +34,7 @@ from docs import (
     field_tables,
     plug_ins,
     scale,
+    scenario_schema,
     telemetry_tables,
 )
 
@@ -357,6 +358,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/coverage.md": coverage.page,
     "docs/scale.md": scale.page,
     "brain/cli/answers.py": answer_types.module,
+    "simulations/scenarios/schema.json": scenario_schema.text,
     "deploy/agent.toml": agent_toml,
 }
 

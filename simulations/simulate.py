@@ -1,7 +1,7 @@
 """`gpuward simulate`."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,13 +18,19 @@ from simulations.month import html, report
 from simulations.month.draw import draw
 from simulations.month.play import Progress, play
 from simulations.month.profile import load, shipped
+from simulations.scenarios import files as scenarios
+from simulations.scenarios import report as scenario_report
+from simulations.scenarios.judge import of_end
+from simulations.scenarios.play import play as play_scenario
+from simulations.scenarios.spec import Tale
 
 POLICIES = 6
 
 
 @click.command()
-@click.argument("profile", required=False)
-@click.option("--list", "show", is_flag=True, help="Lists the profiles.")
+@click.argument("profile", metavar="[NAME]", required=False)
+@click.option("--list", "show", is_flag=True, help="Lists the profiles and the scenarios.")
+@click.option("--schema", is_flag=True, help="Prints the JSON Schema of files of scenarios, for an editor.")
 @click.option(
     "--nodes",
     type=click.IntRange(2, 20_000),
@@ -63,6 +69,7 @@ POLICIES = 6
 def simulate(
     profile: str | None,
     show: bool,
+    schema: bool,
     nodes: int | None,
     days: float | None,
     seed: int,
@@ -74,11 +81,16 @@ def simulate(
     fault: str | None,
 ) -> None:
     """A fleet's faults over weeks, in a minute: what comes of them under gpuward, and on the very same faults under people
-    alone, alerts, a script that drains and reboots, and NVSentinel's policy. PROFILE says how often what fails: a name from
-    --list, or a YAML file of your own.
+    alone, alerts, a script that drains and reboots, and NVSentinel's policy. NAME is a profile, which says how often what
+    fails; or a scenario, which says what happens when, and what should come of it. A name from --list, or a YAML file of
+    your own.
 
-    Nothing real is touched. Exit status 1: a safety law was broken; the story of the node is told.
+    Nothing real is touched. Exit status 1: a safety law was broken, and the story of the node is told; or a scenario is not as
+    expected.
     """
+    if schema:
+        click.echo(scenarios.SCHEMA.read_text(encoding="utf-8"), nl=False)
+        return
     chosen = rule_sets.of_folder(rules, runbooks) if rules is not None else rule_sets.shipped()
     if fault is not None and runbook is None:
         raise click.UsageError(t("--fault is for --runbook: which one shall be played against it?"))
@@ -87,7 +99,10 @@ def simulate(
     if show or profile is None:
         for name in shipped():
             click.echo(f"{name:16}{load(name).title}")
+        click.echo("\n".join(["", *scenario_report.listed(scenarios.shipped(), page_width())]))
         return
+    if tales := _tales(profile):
+        sys.exit(_scenarios(tales, chosen.pack(places={}), as_json=as_json))
     month = draw(load(profile), nodes=nodes or 0, days=days or 0.0, seed=seed)
     with _bar(month.days) as progress:
         played = play(month, chosen.pack(places=month.places), progress)
@@ -98,6 +113,27 @@ def simulate(
         print_json(found)
     else:
         click.echo("\n".join(report.page(found, page_width())))
+
+
+def _tales(name: str) -> tuple[Tale, ...]:
+    """The scenarios of that name or file; (): it is a profile."""
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml"):
+        return scenarios.named(name)
+    return scenarios.of_file(path) if scenarios.is_one(path) else ()
+
+
+def _scenarios(tales: Sequence[Tale], pack: Pack, *, as_json: bool) -> int:
+    """Plays scenarios and shows them; the exit status."""
+    judged = []
+    for tale in tales:
+        end = play_scenario(tale, pack)
+        judged.append((of_end(tale, end), end.scene))
+    if as_json:
+        print_json(scenario_report.data(judged))
+    else:
+        click.echo("\n".join(scenario_report.page(judged, page_width())))
+    return 0 if all(one.right for one, _ in judged) else 1
 
 
 def _ladder(pack: Pack, runbook: str, fault: str, *, as_json: bool) -> int:

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from brain.core.pack.spec import Pack
+from simulations.scenarios.moves import new_leader, nobody_leads, node, reload, says, together
+from simulations.scenarios.troubles import gpu_wants_reset
 from tests.situations import checks as c
-from tests.situations.faults import gpu_wants_reset
-from tests.situations.moves import new_leader, nobody_leads, node, reload, says, together
 from tests.situations.situation import Situation
 
 HOUR_S = 3600.0

@@ -3,10 +3,7 @@
 from agent.contract.commands import Outcome
 from brain.core.pack.spec import Window
 from simulations.events import event
-from simulations.virtual_fleet import START
-from tests.situations import checks as c
-from tests.situations.faults import gpu_wants_reset, rows_spent
-from tests.situations.moves import (
+from simulations.scenarios.moves import (
     GPU,
     answers,
     kernel,
@@ -20,6 +17,9 @@ from tests.situations.moves import (
     together,
     xid,
 )
+from simulations.scenarios.troubles import gpu_wants_reset, rows_spent
+from simulations.virtual_fleet import START
+from tests.situations import checks as c
 from tests.situations.situation import Situation
 
 HOUR_S = 3600.0

@@ -2,9 +2,9 @@
 
 from brain.core.pack.spec import Priority
 from simulations import changes as ch
+from simulations.scenarios.moves import change, drill, node, nodes, together
+from simulations.scenarios.troubles import gpu_lost, port_down
 from tests.situations import checks as c
-from tests.situations.faults import gpu_lost, port_down
-from tests.situations.moves import change, drill, node, nodes, together
 from tests.situations.situation import Situation
 
 DAY_S = 86400.0

@@ -6,10 +6,7 @@ from brain.core.pack.spec import Mode, ModeSetting, Priority, Window
 from simulations import changes as ch
 from simulations.events import event
 from simulations.faults import Fix
-from simulations.virtual_fleet import START
-from tests.situations import checks as c
-from tests.situations.faults import dark, gpu_lost, gpu_wants_reset, nic_broken, port_down, rows_spent
-from tests.situations.moves import (
+from simulations.scenarios.moves import (
     GPU,
     Moves,
     answers,
@@ -25,6 +22,9 @@ from tests.situations.moves import (
     silent,
     together,
 )
+from simulations.scenarios.troubles import dark, gpu_lost, gpu_wants_reset, nic_broken, port_down, rows_spent
+from simulations.virtual_fleet import START
+from tests.situations import checks as c
 from tests.situations.situation import Situation
 
 HOUR_S = 3600.0

@@ -6,9 +6,7 @@ from brain.core.pack.spec import Mode, ModeSetting, Priority
 from simulations import changes as ch
 from simulations.events import event
 from simulations.faults import Fix
-from tests.situations import checks as c
-from tests.situations.faults import INFO, dark, gpu_lost, gpu_wants_reset, nic_broken, rows_spent
-from tests.situations.moves import (
+from simulations.scenarios.moves import (
     GPU,
     GPU_2,
     Moves,
@@ -30,6 +28,8 @@ from tests.situations.moves import (
     together,
     xid,
 )
+from simulations.scenarios.troubles import INFO, dark, gpu_lost, gpu_wants_reset, nic_broken, rows_spent
+from tests.situations import checks as c
 from tests.situations.situation import Situation, Verdict
 
 HOUR_S = 3600.0

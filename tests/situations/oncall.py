@@ -9,10 +9,7 @@ from brain.core.pack.spec import Mode, ModeSetting, Pack, Window
 from simulations import changes as ch
 from simulations.drills.drill import JOB
 from simulations.events import event
-from simulations.virtual_fleet import START
-from tests.situations import checks as c
-from tests.situations.faults import INFO, gpu_lost, gpu_wants_reset, port_down, rows_spent
-from tests.situations.moves import (
+from simulations.scenarios.moves import (
     GPU,
     Moves,
     answers,
@@ -28,6 +25,9 @@ from tests.situations.moves import (
     together,
     xid,
 )
+from simulations.scenarios.troubles import INFO, gpu_lost, gpu_wants_reset, port_down, rows_spent
+from simulations.virtual_fleet import START
+from tests.situations import checks as c
 from tests.situations.situation import Situation
 
 HOUR_S = 3600.0

@@ -5,9 +5,9 @@ from brain.core.pack.spec import Mode, ModeSetting
 from simulations import changes as ch
 from simulations.events import event
 from simulations.faults import Fault, Fix
+from simulations.scenarios.moves import Moves, change, job, kernel, node, reports, together, xid
+from simulations.scenarios.troubles import gpu_lost, gpu_wants_reset, hot, nic_broken, port_down
 from tests.situations import checks as c
-from tests.situations.faults import gpu_lost, gpu_wants_reset, hot, nic_broken, port_down
-from tests.situations.moves import Moves, change, job, kernel, node, reports, together, xid
 from tests.situations.situation import Situation
 
 HOUR_S = 3600.0

@@ -3,9 +3,9 @@
 from brain.core.pack.spec import Mode, ModeSetting
 from simulations import changes as ch
 from simulations.drills.drill import JOB
+from simulations.scenarios.moves import GPU_2, change, job, kernel, node, nodes, says_of, together
+from simulations.scenarios.troubles import gpu_lost, gpu_wants_reset, nic_broken, rows_spent
 from tests.situations import checks as c
-from tests.situations.faults import gpu_lost, gpu_wants_reset, nic_broken, rows_spent
-from tests.situations.moves import GPU_2, change, job, kernel, node, nodes, says_of, together
 from tests.situations.situation import Situation
 
 HOUR_S = 3600.0

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from simulations.scenarios.ending import SceneEnd
+from simulations.scenarios.moves import Moves
+from simulations.scenarios.scene import Scene
 from tests.situations.checks import Check
-from tests.situations.moves import Moves
-from tests.situations.outcome import Outcome
-from tests.situations.scene import Scene
 
 
 class Verdict(StrEnum):
@@ -50,14 +50,14 @@ class Judged:
     line: str
 
 
-def play(situation: Situation) -> Outcome:
+def play(situation: Situation) -> SceneEnd:
     """Plays a situation to its end."""
     scene = Scene(situation.nodes, **situation.settings)
     for move in sorted(situation.moves, key=lambda move: move.at_s):
         scene.run(move.at_s)
         move.do(scene)
     scene.run(situation.until_s)
-    return Outcome(scene=scene)
+    return SceneEnd(scene=scene)
 
 
 def judge(situation: Situation) -> Judged:

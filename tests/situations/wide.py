@@ -2,9 +2,9 @@
 
 from brain.core.pack.spec import Priority
 from simulations.events import event
+from simulations.scenarios.moves import GPU, GPU_2, Moves, kernel, lasting, nodes, silent, together, xid
+from simulations.scenarios.troubles import INFO, agent_restarts, dark, gpu_lost, hot
 from tests.situations import checks as c
-from tests.situations.faults import INFO, agent_restarts, dark, gpu_lost, hot
-from tests.situations.moves import GPU, GPU_2, Moves, kernel, lasting, nodes, silent, together, xid
 from tests.situations.situation import Situation
 
 _HUNG = event("kernel.stall", "node", what="hung_task", process="python3", pid=4711, for_s=120.0)

@@ -11,9 +11,10 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from simulations.scenarios.judge import Judgement, judge
 from tests.stories import page
+from tests.stories.judged import judged
 from tests.stories.load import close, files, load, still_open
-from tests.stories.verdict import Judgement, judge, judged
 
 
 def main() -> int:

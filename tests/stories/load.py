@@ -1,99 +1,26 @@
-"""Reads the files of stories. Whatever is wrong is told with file, line and key; an unknown key is wrong."""
+"""The files of the corpus, and what of it is not yet judged right."""
 
 import functools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from brain.core.pack.lint_symptoms import KINDS
-from brain.marked_yaml import Diagnostic, Document, read
-from simulations.drills import DRILLS
-from tests.stories.names import FABRIC, nodes
-from tests.stories.spec import VERBS, Class, Line, Tale
+from brain.marked_yaml import read
+from simulations.scenarios import load as scenarios
+from simulations.scenarios.spec import Class
 
 FOLDER = Path(__file__).parent
 OPEN = FOLDER / "open.yaml"
-_TALE = TypeAdapter(Tale)
 
 
-class StoryError(Exception):
-    """Files of stories are wrong: their author must mend them."""
-
-    def __init__(self, errors: list[Diagnostic]) -> None:
-        super().__init__("\n".join(map(str, errors)))
+@functools.cache
+def load(path: Path) -> Class:
+    """One file of the corpus, read once in a process."""
+    return scenarios.load(path)
 
 
 def files() -> list[Path]:
     """The files of stories."""
     return [path for path in sorted(FOLDER.glob("*.yaml")) if path != OPEN]
-
-
-@functools.cache
-def load(path: Path) -> Class:
-    """Reads one file of stories: `title`, and `stories`, name -> story."""
-    document = read(path, path.name)
-    value = document.value if isinstance(document.value, dict) else {}
-    if document.value is not None and set(value) != {"title", "stories"}:
-        document.error((), "has the keys title and stories, and no others")
-    named = value.get("stories")
-    tales = []
-    for name, body in named.items() if isinstance(named, dict) else ():
-        tale = _tale(document, name, body)
-        tales += [tale] if tale is not None else []
-    if not document.errors and not tales:
-        document.error(("stories",), "there is no story")
-    if document.errors:
-        raise StoryError(document.errors)
-    return Class(title=str(value["title"]), stories=tuple(tales))
-
-
-def _tale(document: Document, name: str, body: Any) -> Tale | None:
-    key = ("stories", name)
-    if not isinstance(body, dict):
-        document.error(key, "must be a mapping")
-        return None
-    try:
-        tale = _TALE.validate_python({**body, "name": name})
-    except ValidationError as error:
-        for one in error.errors():
-            document.error((*key, *one["loc"]), one["msg"])
-        return None
-    for number, line in enumerate(tale.timeline):
-        for part, text in _mistakes(line, tale.site.nodes):
-            document.error((*key, "timeline", number, *part), text)
-    for text in _no_nodes(tale.expect.disturbed.replace(FABRIC, ""), tale.site.nodes):
-        document.error((*key, "expect", "disturbed"), text)
-    return tale
-
-
-def _mistakes(line: Line, size: int) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What only the words' meaning tells: (key below the line, what is wrong)."""
-    verbs = [verb for verb in VERBS if getattr(line, verb)]
-    if len(verbs) != 1:
-        yield (), f"needs one of {', '.join(VERBS)}; has {', '.join(verbs) or 'none'}"
-    yield from ((("on",), text) for text in _no_nodes(line.on, size))
-    for name, kind in (("event", line.event), ("well_kind", line.well_kind)):
-        if kind and kind not in KINDS:
-            yield (name,), f"there is no kind of event {kind!r}"
-    if line.event and not line.data:
-        yield ("event",), "say its data"
-    if line.drill and line.drill not in DRILLS:
-        yield ("drill",), f"there is no drill {line.drill!r} (have: {', '.join(DRILLS)})"
-    if line.about and not line.says:
-        yield ("about",), "is for what an operator says"
-
-
-def _no_nodes(pattern: str, size: int) -> Iterator[str]:
-    known = {f"n{n:03}" for n in range(size)}
-    try:
-        unknown = [name for name in nodes(pattern) if name not in known]
-    except ValueError as error:
-        yield str(error)
-    else:
-        if unknown:
-            yield f"the site has no node {unknown[0]}"
 
 
 @functools.cache

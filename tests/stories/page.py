@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from brain.core.pack.topology import type_of
+from simulations.scenarios.judge import NOTHING, Judgement, Pair
 from tests.stories.load import load, still_open
-from tests.stories.verdict import NOTHING, Judgement, Pair
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "judgement.md"
 ORDER = (
@@ -16,7 +16,8 @@ ORDER = (
 )  # fmt: skip
 HEAD = """# How well gpuward finds causes and places
 
-Written by `python -m tests.stories --write` from [tests/stories](../tests/stories/spec.py): stories of whole fleets, each with
+Written by `python -m tests.stories --write` from stories of whole fleets
+([their keys](../simulations/scenarios/spec.py)), each with
 the cause, the place, the work on nodes and the pages that a good engineer would want. The real engine plays them in virtual
 time with the shipped rules and runbooks, on simulated machines. The expectations come from what is known of fleets. After the
 first run some numbers of pages and some ends were corrected where the engine was right, and two places that

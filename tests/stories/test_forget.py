@@ -3,7 +3,7 @@
 import pytest
 
 from brain.core.inputs import Pulse
-from tests.stories.cell import play
+from simulations.scenarios.play import play
 from tests.stories.load import files, load
 
 DAY_S = 86_400.0

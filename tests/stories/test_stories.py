@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from simulations.scenarios.load import ScenarioError
 from tests.stories import page
-from tests.stories.load import StoryError, files, load, still_open
-from tests.stories.verdict import all_judged, judged
+from tests.stories.judged import all_judged, judged
+from tests.stories.load import files, load, still_open
 
 NAMES = [(path, tale.name) for path in files() for tale in load(path).stories]
 
@@ -57,6 +58,6 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, text: str, error: str) 
     file.write_text(
         f"title: T\nstories:\n  a:\n    timeline:\n      - {text}\n    what: W\n    why: Y\n    expect: {{pages: 0}}\n"
     )
-    with pytest.raises(StoryError) as caught:
+    with pytest.raises(ScenarioError) as caught:
         load(file)
     assert error in str(caught.value)

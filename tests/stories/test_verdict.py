@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.stories.names import nodes, places
+from simulations.scenarios.judge import judge
+from simulations.scenarios.names import nodes, places
+from simulations.scenarios.spec import Expect, Line, Sight, Site, Tale
 from tests.stories.page import line, sign
-from tests.stories.spec import Expect, Line, Sight, Site, Tale
-from tests.stories.verdict import judge
 
 LOST = Sight(cause="gpu-lost", place="gpu/n005/0000:1b:00", state="closed")
 RIGHT = Expect(

@@ -240,7 +240,12 @@ def nobody_has(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) ->
     stands for this place or explains it by now. It is asked at once which place it is, for the gate counts the node (law 6).
     """
     match = match_at(ctx, symptom.of, wide.scope)
-    if not match or match in ctx.index.by_match or match in ctx.index.stood_for or match in ctx.state.dismissed:
+    if (
+        not match
+        or match in ctx.index.by_match
+        or match in ctx.index.stood_for
+        or match in ctx.state.dismissed
+    ):
         return False
     counting = ctx.compiled.counting.get(symptom.of, ())
     if not any((rule.cause or rule.name) in ctx.index.by_cause for rule in counting):

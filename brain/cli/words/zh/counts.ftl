@@ -35,3 +35,4 @@ count-second = { $n } 秒
 count-symptom = { $n } 个症状
 count-token = { $n } 个令牌
 count-warning = { $n } 个警告
+count-scenario = { $n } 个场景

@@ -50,7 +50,7 @@ json-for-scripts = JSON，供脚本使用。
 lang = --lang
 lets-disruptive-runs-begin-again-after-the-breaker-has-tripped = 断路器跳闸之后，允许有影响的运行重新开始。
 lists-the-drills = 列出演练。
-lists-the-profiles = 列出故障配置文件。
+lists-the-profiles-and-the-scenarios = 列出故障配置文件和场景。
 looks-over-a-whole-installation-and-says-what-to-do = 检查整个安装，并说明该做什么。
 many-cells-under-one-view-who-leads-what-is-open = 一个视图中的多个 cell：谁是主、什么未结束。
 more-lines-in-the-log = 日志中写更多内容。
@@ -78,13 +78,14 @@ s-a-certificate-for-nats-servers-of-your-own-by-7036d236 =
     为您自己的 NATS 服务器生成证书，由 FOLDER 中只供它们使用的证书颁发机构签发。
 
     服务器需要 server.pem、server.key 和 ca.pem；ca.key 由您保管。再次给出同一 FOLDER：由同一颁发机构签发新证书，除非另外给出名称，否则名称不变。
-s-a-fleet-s-faults-over-weeks-in-a-minute-76da2398 =
-    用一分钟模拟一个集群数周的故障：在 gpuward 下结果如何；同样的故障若只靠人、只靠告警、靠排空并重启的脚本、靠 NVSentinel 的策略，结果又如何。PROFILE 说明什么多久坏一次：--list 中的名称，或您自己的 YAML 文件。
+s-a-fleet-s-faults-over-weeks-in-a-minute-8418d736 =
+    用一分钟模拟一个集群数周的故障：在 gpuward 下结果如何；同样的故障若只靠人、只靠告警、靠排空并重启的脚本、靠 NVSentinel 的策略，结果又如何。NAME 是一个配置文件，说明什么多久坏一次；或一个场景，说明何时发生什么、应当得出什么结果：--list 中的名称，或您自己的 YAML 文件。
 
-    不触及任何真实设备。退出状态 1：违反了安全法则；会讲述该节点的经过。
+    不触及任何真实设备。退出状态 1：违反了安全法则，会讲述该节点的经过；或某个场景的结果与预期不符。
 s-a-fleet-s-faults-over-weeks-what-comes-of-3e6f3c95 = 一个集群数周的故障：有 gpuward 时结果如何，没有时又如何。
 s-a-link-that-opens-the-console-in-a-browser-6c006e50 = 一个链接，在浏览器中打开控制台，并以您的身份登录。
 s-a-node-is-gone-for-good-nothing-of-it-366e3e34 = 节点永久离开：不留下它的任何内容。
+s-prints-the-json-schema-of-files-of-scenarios-for-4f2a31a2 = 打印场景文件的 JSON Schema，供编辑器使用。
 s-also-in-place-of-a-node-that-is-there-15c44a98 = 也可以替换已经存在、但使用另一把密钥的节点。
 s-also-logs-in-to-one-bmc-of-each-table-55071ad3 = 还会登录每张表中的一个 BMC，并读取其电源状态。
 s-approves-the-next-step-of-the-run-of-id-d82050d4 = 批准 ID（一次运行或其故障）的下一步。

@@ -11,9 +11,8 @@ from agent.contract.messages import Scalar, Severity, UnsentEvent
 from brain.core.pack.lint_symptoms import KINDS
 from simulations import changes as ch
 from simulations.events import event
-from simulations.state import MachineState
-from tests.situations import faults
-from tests.situations.moves import (
+from simulations.scenarios import troubles
+from simulations.scenarios.moves import (
     Move,
     Moves,
     change,
@@ -28,8 +27,9 @@ from tests.situations.moves import (
     silent,
     xid,
 )
-from tests.stories.names import nodes
-from tests.stories.spec import Line
+from simulations.scenarios.names import nodes
+from simulations.scenarios.spec import Line
+from simulations.state import MachineState
 
 GPUS = tuple(MachineState(name="").gpus)  # addresses, by index
 # A node's usual versions and parts.
@@ -74,7 +74,7 @@ def _for_s(line: Line) -> float:
 
 
 def _port_down(line: Line, on: tuple[str, ...]) -> Moves:
-    return faults.port_down(line.at, on, for_s=_for_s(line), every_s=line.every, port=line.port_down)
+    return troubles.port_down(line.at, on, for_s=_for_s(line), every_s=line.every, port=line.port_down)
 
 
 def _link_down(line: Line, on: tuple[str, ...]) -> Moves:
@@ -89,13 +89,13 @@ def _gpu_lost(line: Line, on: tuple[str, ...]) -> Moves:
     return tuple(
         move
         for gpu in _gpus(line)
-        for move in faults.gpu_lost(line.at, on, gpu, dead=dead, every_s=line.every)
+        for move in troubles.gpu_lost(line.at, on, gpu, dead=dead, every_s=line.every)
     )
 
 
 def _wants_reset(line: Line, on: tuple[str, ...]) -> Moves:
     return tuple(
-        move for gpu in _gpus(line) for move in faults.gpu_wants_reset(line.at, on, gpu, every_s=line.every)
+        move for gpu in _gpus(line) for move in troubles.gpu_wants_reset(line.at, on, gpu, every_s=line.every)
     )
 
 
@@ -162,7 +162,7 @@ def _hot(line: Line, on: tuple[str, ...]) -> Moves:
     parts = (
         [(line.at + n * line.every, (name,)) for n, name in enumerate(on)] if line.every else [(line.at, on)]
     )
-    return tuple(move for at, names in parts for move in faults.hot(at, names, _gpus(line), _for_s(line)))
+    return tuple(move for at, names in parts for move in troubles.hot(at, names, _gpus(line), _for_s(line)))
 
 
 def _unit_fails(line: Line, on: tuple[str, ...]) -> Moves:
@@ -202,9 +202,9 @@ _VERBS: Mapping[str, Callable[[Line, tuple[str, ...]], Moves]] = {
     "kernel": _kernel,
     "event": _event,
     "hot": _hot,
-    "dark": lambda line, on: faults.dark(line.at, on, line.dark, every_s=line.every),
+    "dark": lambda line, on: troubles.dark(line.at, on, line.dark, every_s=line.every),
     "silent": lambda line, on: silent(line.at, on, line.silent, every_s=line.every),
-    "agent_restarts": lambda line, on: faults.agent_restarts(line.at, on, line.agent_restarts, every_s=line.every),
+    "agent_restarts": lambda line, on: troubles.agent_restarts(line.at, on, line.agent_restarts, every_s=line.every),
     "sm_master": lambda line, on: change(line.at, on, ch.MasterChanges(sm_lid=line.sm_master), every_s=line.every),
     "unit_fails": _unit_fails,
     "inventory": _inventory,

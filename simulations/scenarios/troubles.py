@@ -7,7 +7,7 @@ from agent.contract.messages import Severity
 from simulations import changes as ch
 from simulations.events import event
 from simulations.faults import Fault, Fix
-from tests.situations.moves import GPU, Moves, change, lasting, xid
+from simulations.scenarios.moves import GPU, Moves, change, lasting, xid
 
 INFO = Severity.INFO
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brain.core.pack.spec import Place
-from tests.stories.spec import Site
+from simulations.scenarios.spec import Site
 
 FABRIC = "fabric"  # what a step of the brain disturbs that is about no node
 KINDS = ("chassis", "nvlink", "leaf", "rack", "power", "cooling", "storage", "row", "pod", "room")

@@ -37,3 +37,8 @@ works = 成功
 runbook-against-cause = { $runbook } 应对 { $cause }
 runbook-run-number = { $runbook }，第 { $number } 次运行
 runbook-started-by-a-person = { $runbook }，由人启动
+
+### Scenarios.
+
+expected-because-why = 预期如此，因为：{ $why }
+right-of-all-as-expected = { $all }中有 { $right } 个符合预期

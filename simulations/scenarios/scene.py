@@ -13,6 +13,7 @@ from typing import Any
 
 from agent.contract.actions.spec import Disrupts
 from agent.contract.commands import Outcome
+from brain.cli.backtest import rule_sets
 from brain.core.effects import AskJobs, AskLook, AskPlan, Effect, Perform, SendPage, Step
 from brain.core.engine import Engine
 from brain.core.inputs import (
@@ -33,16 +34,14 @@ from brain.core.rehearsal.timeline import Timeline, World
 from simulations.actions.infrastructure import MARK
 from simulations.changes import Change, after
 from simulations.virtual_time import LATENCY_S, Simulator
-from tests.shipped import shipped_pack
 
 CACHE = CompiledCache()
 
 
 @functools.cache
 def shipped() -> Pack:
-    """The rules and runbooks of this repository; nothing is scheduled."""
-    pack = shipped_pack()
-    return replace(pack, runbooks=tuple(replace(one, every_s=0) for one in pack.runbooks))
+    """The rules and runbooks that gpuward comes with; nothing is scheduled."""
+    return rule_sets.shipped().pack(places={})
 
 
 def usual_places(nodes: int) -> dict[str, Place]:
@@ -54,14 +53,20 @@ def usual_places(nodes: int) -> dict[str, Place]:
 
 
 def auto(
-    nodes: int, *, inspect_s: float = 0.0, places: Mapping[str, Place] | None = None, **settings: Any
+    nodes: int,
+    *,
+    pack: Pack | None = None,
+    inspect_s: float = 0.0,
+    places: Mapping[str, Place] | None = None,
+    **settings: Any,
 ) -> Pack:
     """Everything in auto mode, on a site whose scheduler is asked for jobs; else the defaults.
 
-    `inspect_s`: nodes are inspected so often; 0: never. `places`: of the nodes; None: the usual ones.
+    `pack`: the rules; None: gpuward's own. `inspect_s`: nodes are inspected so often; 0: never. `places`: of the nodes; None: the
+    usual ones.
     """
     settings = {"ask_jobs": True, "modes": (ModeSetting(mode=Mode.AUTO),), **settings}
-    pack = shipped()
+    pack = pack or shipped()
     if inspect_s:
         runbooks = (
             replace(one, every_s=inspect_s if one.name == "inspect-node" else 0.0) for one in pack.runbooks

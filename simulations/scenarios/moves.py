@@ -12,7 +12,7 @@ from brain.core.pack.spec import Pack
 from brain.core.state import IncidentState
 from simulations import changes as ch
 from simulations.faults import Fault, Fix
-from tests.situations.scene import Answer, Scene, auto
+from simulations.scenarios.scene import Answer, Scene, auto
 
 Moves = tuple["Move", ...]
 GPU = "gpu/0000:1b:00"

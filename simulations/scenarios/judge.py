@@ -1,18 +1,16 @@
 """How far what happened in a story is what a good engineer would want."""
 
-import functools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 
+from brain.core.pack.spec import Pack
 from brain.core.state import Incident
-from tests.situations.outcome import Outcome
-from tests.stories.cell import play
-from tests.stories.load import files, load
-from tests.stories.names import FABRIC, nodes
-from tests.stories.spec import Expect, Sight, Tale
+from simulations.scenarios.ending import SceneEnd
+from simulations.scenarios.names import FABRIC, nodes
+from simulations.scenarios.play import play
+from simulations.scenarios.spec import Expect, Sight, Tale
 
 NOTHING = "nothing"
 LISTED = 3
@@ -62,9 +60,13 @@ class Judgement:
         return not self.unmet
 
 
-def judge(tale: Tale) -> Judgement:
-    """Plays a story and compares its end with what is expected."""
-    outcome = play(tale)
+def judge(tale: Tale, pack: Pack | None = None) -> Judgement:
+    """Plays a story and compares its end with what is expected. `pack`: the rules; None: gpuward's own."""
+    return of_end(tale, play(tale, pack))
+
+
+def of_end(tale: Tale, outcome: SceneEnd) -> Judgement:
+    """Compares the end of a story with what is expected."""
     expect = tale.expect
     pairs = tuple(_pairs(expect, outcome.seen))
     if expect.or_incidents and not all(pair.place_right for pair in pairs):
@@ -90,18 +92,6 @@ def judge(tale: Tale) -> Judgement:
         pages=len(outcome.pages),
         line=outcome.line(),
     )
-
-
-@functools.cache
-def judged(path: Path) -> tuple[Judgement, ...]:
-    """The stories of a file; each is played once."""
-    return tuple(judge(tale) for tale in load(path).stories)
-
-
-def all_judged() -> Iterator[tuple[Path, tuple[Judgement, ...]]]:
-    """All files, played here one after the other."""
-    for path in files():
-        yield path, judged(path)
 
 
 def _any_of(patterns: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -184,7 +174,7 @@ def _ends(expect: Expect, seen: list[Incident]) -> Iterator[str]:
             yield f"{one.cause} ends {one.state.value}, not {' or '.join(_any_of(sight.state))}"
 
 
-def _needless(expect: Expect, outcome: Outcome) -> list[str]:
+def _needless(expect: Expect, outcome: SceneEnd) -> list[str]:
     """The steps that disturbed nodes which should have been left alone."""
     allowed = nodes(expect.disturbed)
     within: dict[str, None] = {}
@@ -201,7 +191,7 @@ def _needless(expect: Expect, outcome: Outcome) -> list[str]:
     return found
 
 
-def _work(expect: Expect, outcome: Outcome) -> Iterator[str]:
+def _work(expect: Expect, outcome: SceneEnd) -> Iterator[str]:
     for node, wanted in expect.done.items():
         done = outcome.actions(node)
         missing = [action for action in wanted if action not in done]
@@ -218,7 +208,7 @@ def _work(expect: Expect, outcome: Outcome) -> Iterator[str]:
     yield from (f"no run is held because of {words!r}" for words in expect.held if words not in said)
 
 
-def _people(expect: Expect, outcome: Outcome) -> Iterator[str]:
+def _people(expect: Expect, outcome: SceneEnd) -> Iterator[str]:
     if len(outcome.pages) > expect.pages:
         yield f"{len(outcome.pages)} pages, not at most {expect.pages}"
     told = " ".join(str(page) for page in outcome.scene.log.pages)

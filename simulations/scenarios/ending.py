@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from brain.core.effects import SendPage
 from brain.core.pack.topology import type_of
 from brain.core.state import Incident, IncidentState
-from tests.situations.scene import Done, Scene
+from simulations.scenarios.scene import Done, Scene
 
 LISTED = 3
 WORDS = 230
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SceneEnd:
     """The end of a situation."""
 
     scene: Scene
