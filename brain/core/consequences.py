@@ -11,7 +11,7 @@ from brain.core.incidents import IncidentTrigger
 from brain.core.operators import requests, returning
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Paging, Rule
-from brain.core.pack.topology import JOB, node_of, type_of
+from brain.core.pack.topology import node_of
 from brain.core.paging import escalation
 from brain.core.people import do
 from brain.core.state import Incident, IncidentState, Run, RunState, SymptomState
@@ -60,7 +60,7 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
     A shared cause that is on its way out waits until it is over, or grows again; not for long.
     """
     rule = ctx.compiled.rules.get(incident.rule)
-    if rule is not None and type_of(incident.scope) == JOB and incidents.placed_anew(ctx, incident, rule):
+    if rule is not None and not incident.node and incidents.placed_anew(ctx, incident, rule):
         return
     if spree := sprees.place_told(ctx, incident):
         ctx.changed.extend(spree)

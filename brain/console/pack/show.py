@@ -54,7 +54,7 @@ def rule_in_full(spec: Rule, pack: Pack, figures: Figures, sources: Sources) -> 
             )
             for name in dict.fromkeys(symptoms_in(spec.when))
         ],
-        inhibits=[*spec.inhibits, *spec.inhibits_on_node],
+        inhibits=[*spec.inhibits, *spec.inhibits_on_node, *spec.inhibits_together],
         hold_off_s=spec.hold_off_s,
         resolve_delay_s=spec.resolve_delay_s,
     )

@@ -12,12 +12,14 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import jobs, places, reached, releases, spread
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.spec import Rule, Symptom
+from brain.core.pack.spec import Priority, Rule, Symptom
 from brain.core.pack.topology import CELL, JOB, node_of, type_of
 from brain.core.state import Incident, IncidentState, SymptomState
 
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 MUCH = 1.5  # so many times as ill as the cell, a place is ill by itself
+JUDGED_AGAIN_S = 60.0  # so long after more nodes have come it is asked again which place it is, at the latest
+AT_ONCE_HOLD_OFF_S = 5.0
 MAX_LOOKED_AT = 64  # nodes whose places are listed as alternatives
 
 
@@ -36,6 +38,16 @@ def counted(ctx: Context, rule: Rule, scope: str) -> tuple[Symptom, SymptomState
         ):
             return spec, state
     return None
+
+
+def urgency(ctx: Context, rule: Rule, scope: str) -> tuple[Priority, float]:
+    """How urgent a match is, and for how long it is held off. A few nodes of a large place that fell ill at once are no P0, and
+    within seconds they may be many.
+    """
+    found = counted(ctx, rule, scope)
+    if found is None or not found[1].at_once:
+        return rule.severity, rule.hold_off_s
+    return max(rule.severity, Priority.P1), max(rule.hold_off_s, AT_ONCE_HOLD_OFF_S)
 
 
 def related(ctx: Context, rule: str, other: str) -> bool:
@@ -58,12 +70,17 @@ def explainer(ctx: Context, rule: Rule, scope: str) -> str:
 
 
 def _no_worse(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
-    """The match of the place that explains the whole cell, where this one crosses it and is no more ill than the cell is."""
+    """The match of the place that explains the whole cell, as long as it does, where this one crosses it and is no more ill than
+    the cell is. A pod that holds the leaf switch which stood for the cell is ill as a whole by now, and explains it itself.
+    """
     whole = match_at(ctx, spec.of, CELL)
     by = ctx.state.incidents.get(ctx.index.stood_for.get(whole, ""))
     if wide.scope == CELL or by is None or by.scope == wide.scope:
         return ""
     cell = ctx.state.symptoms.get(ids.key(counter_at(ctx, spec.of, CELL), CELL))
+    kept = reached.kept(ctx, spec.of)
+    if CELL in kept.seen and places.best(kept.seen[CELL], kept.ranked) != by.scope:
+        return ""
     size = ctx.compiled.topology.size
     known = len(ctx.state.nodes)
     if (
@@ -235,14 +252,37 @@ def judged_again(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     return (count & -count) * 4 >= count and len(ctx.compiled.spreads[symptom.of]) > 1
 
 
+def is_unjudged(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """Whether more nodes show it than when it was asked which place it is, and an incident hangs on that: the place's own, or
+    that of a place within it or across which stands for it. It is asked after a while, also when nothing more comes.
+    """
+    if not wide.active or len(wide.members) <= wide.judged:
+        return False
+    match = match_at(ctx, symptom.of, wide.scope)
+    return match in ctx.index.by_match or match in ctx.index.stood_for
+
+
+def judged_now(wide: SymptomState) -> SymptomState:
+    """Which place it is is asked with the nodes that it has now."""
+    wide.judged = len(wide.members)
+    return wide
+
+
 def nobody_has(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> bool:
     """Whether one more node shows it that no incident has, while others do: not its place's, nor one that stands for it, nor
     that of another place around the node. It is asked at once which place it is, for the gate counts the node there (law 6).
     """
     match = match_at(ctx, symptom.of, wide.scope)
-    if not match or match in ctx.index.by_match or match in ctx.index.stood_for or match in ctx.state.dismissed:
+    if (
+        not match
+        or match in ctx.index.by_match
+        or match in ctx.index.stood_for
+        or match in ctx.state.dismissed
+    ):
         return False
-    if not any((rule.cause or rule.name) in ctx.index.by_cause for rule in ctx.compiled.counting.get(symptom.of, ())):
+    if not any(
+        (rule.cause or rule.name) in ctx.index.by_cause for rule in ctx.compiled.counting.get(symptom.of, ())
+    ):
         return False  # what explains it counts no nodes
     around = (*ctx.compiled.topology.above(node), *jobs.around(ctx, symptom.of, (node,)))
     return not any(match_at(ctx, symptom.of, place) in ctx.index.by_match for place in around)
