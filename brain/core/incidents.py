@@ -135,7 +135,17 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
         return None
     if explaining.is_dismissed(ctx, rule, scope):
         return None
+    if parts_of_node := several.of_many_parts(ctx, rule, scope):
+        return _open_for_node(ctx, rule, scope, parts_of_node)
     return _open(ctx, rule, cause, scope)
+
+
+def _open_for_node(ctx: Context, rule: Rule, scope: str, others: list[Incident]) -> Incident:
+    """So many parts of the node have the fault that it is the node's: one incident and one remedy in place of theirs."""
+    incident = _open(ctx, rule, rule.cause or rule.name, scope, node=True)
+    incident.runbook = several.runbook(ctx, incident, rule)
+    _take_over_all(ctx, incident, others)
+    return incident
 
 
 def _for_a_stray(ctx: Context, rule: Rule, scope: str) -> Incident | None:
@@ -203,7 +213,9 @@ def placed_anew(ctx: Context, incident: Incident, rule: Rule) -> bool:
     return True
 
 
-def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
+def _open(ctx: Context, rule: Rule, cause: str, match_at: str, *, node: bool = False) -> Incident:
+    """Opens the incident of a match. `node`: several parts have it, and it is the node's."""
+    scope = f"node/{node_of(match_at)}" if node else match_at
     severity, hold_off_s = wider.urgency(ctx, rule, scope)
     incident = Incident(
         id=ids.hashed(ids.INCIDENT, ctx.cause, cause, scope),
@@ -221,7 +233,8 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
         resolve_delay_s=rule.resolve_delay_s,
         page=rule.page,
         params=dict(rule.params),
-        matching_rules={ids.key(rule.name, scope): rule.name},
+        matching_rules={ids.key(rule.name, match_at): rule.name},
+        several=node,
         inhibits=list(rule.inhibits),
         inhibits_on_node=list(rule.inhibits_on_node),
     )
@@ -229,12 +242,12 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
         incident.page_once = ids.key(rule.name, str(value))
     if past := cards.opened(ctx, incident):
         incident.past = past
-        incident.because = several.because(incident, rule)
+    incident.because = several.because(incident, rule)
     ctx.state.incidents[incident.id] = incident
-    ctx.state.dismissed.pop(ids.key(rule.name, scope), None)
+    ctx.state.dismissed.pop(ids.key(rule.name, match_at), None)
     ctx.index.add_incident(incident)
     affected.add(ctx, incident, [incident.node])
-    _gather(ctx, incident, rule, scope)
+    _gather(ctx, incident, rule, match_at)
     stale_s = ctx.compiled.settings.stale_s + situations.waited_s(ctx, incident.symptoms)
     incident.stale = bool(incident.evidence) and all(
         ctx.now - fact.at > stale_s for fact in incident.evidence
@@ -255,7 +268,7 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
     ctx.show(incident)
     if not recurrence.never_left(ctx, incident):
         recurrence.came(ctx, incident)
-    wider.stands_no_more(ctx, ids.key(rule.name, scope))
+    wider.stands_no_more(ctx, ids.key(rule.name, match_at))
     _absorb(ctx, incident)
     return incident
 
@@ -361,10 +374,10 @@ def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
     if not wider.stood_before(ctx, by, other):
         escalation.passed_on(ctx, by, other)
     told = f"incident {by.id}" + (f", whose alert is {by.pages.key}" if by.pages.key else "")
-    of_a_part = parts.of_former(ctx, by, other)
+    its_own = parts.of_former(ctx, by, other)
     transition(ctx, other, T.ABSORBED, f"{by.cause} at {by.scope} explains it ({told})")
-    for rule in of_a_part:
-        _join(ctx, by, rule, other.scope)
+    for rule, at in its_own:
+        _join(ctx, by, rule, at)
 
 
 def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:
@@ -379,7 +392,7 @@ def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:
     incident.resolve_delay_s = rule.resolve_delay_s
     incident.pack = ctx.compiled.pack.version
     if rule.runbook:
-        incident.runbook, incident.params = rule.runbook, dict(rule.params)
+        incident.runbook, incident.params = several.runbook(ctx, incident, rule), dict(rule.params)
     if (severity := wider.urgency(ctx, rule, incident.scope)[0]) < incident.severity:
         before, incident.severity = incident.severity, severity
         escalation.raised(ctx, incident, before)

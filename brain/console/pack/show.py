@@ -104,6 +104,7 @@ def runbook_in_full(
         tries=spec.tries,
         tries_within_s=spec.tries_within_s,
         last_resort=spec.last_resort,
+        for_several=spec.for_several,
     )
 
 

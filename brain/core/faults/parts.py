@@ -23,11 +23,14 @@ def is_part(incident: Incident, scope: str) -> bool:
     return bool(incident.node) and scope != incident.scope and whole_of(scope) == incident.scope
 
 
-def of_former(ctx: Context, incident: Incident, former: Incident) -> list[Rule]:
-    """The rules that match for an incident which this one explains from now on, where what they name belongs to this one."""
-    rules = (
-        ctx.compiled.rules.get(name)
-        for match, name in former.matching_rules.items()
-        if ids.split(match)[1] == former.scope
+def of_former(ctx: Context, incident: Incident, former: Incident) -> list[tuple[Rule, str]]:
+    """(rule, scope) of the matches of an incident which this one explains from now on, where they belong to this one: those at a
+    part of it, and all of a part's incident where the fault is the node's.
+    """
+    known = (
+        (ctx.compiled.rules.get(ids.name_of(match)), ids.split(match)[1]) for match in former.matching_rules
     )
-    return [rule for rule in rules if rule is not None and belongs(ctx, incident, rule, former.scope)]
+    matches = [(rule, scope) for rule, scope in known if rule is not None]
+    if incident.several and (former.node, former.cause) == (incident.node, incident.cause):
+        return matches
+    return [(rule, scope) for rule, scope in matches if belongs(ctx, incident, rule, scope)]

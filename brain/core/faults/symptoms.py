@@ -11,7 +11,7 @@ from agent.contract.counted import counted
 from agent.contract.messages import Event
 from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import apart, facts, jobs, late, releases, spread, wider
+from brain.core.faults import apart, asking, facts, jobs, late, releases, spread
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, node_of
 from brain.core.state import SetAside, SymptomState
@@ -130,7 +130,7 @@ def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterat
 
 def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]:
     """Makes a symptom active and counts it in the spread symptoms around it."""
-    wider.judged_now(state).active = True
+    asking.judged_now(state).active = True
     spread.is_over(ctx, key, math.inf)  # it counts as it is
     ctx.state.symptoms[key] = ctx.state.symptoms.pop(
         key
@@ -233,12 +233,12 @@ def _count_in(
         if (
             dated
             or spread.grew_large(ctx, symptom, wide)
-            or wider.judged_again(ctx, symptom, wide)
-            or wider.was_closed(ctx, symptom)
-            or wider.nobody_has(ctx, symptom, wide, node)
+            or asking.judged_again(ctx, symptom, wide)
+            or asking.was_closed(ctx, symptom)
+            or asking.nobody_has(ctx, symptom, wide, node)
         ):
-            yield wider.judged_now(wide)
-        elif wider.is_unjudged(ctx, symptom, wide):
+            yield asking.judged_now(wide)
+        elif asking.is_unjudged(ctx, symptom, wide):
             arm(ctx, key, symptom, wide)
 
 
@@ -337,8 +337,8 @@ def tick(ctx: Context, key: str) -> list[SymptomState]:
         return list(end(ctx, state, "its definition was removed", proven=False)) if state.active else []
     if symptom.detect == "spread":
         changed = list(_recount(ctx, key, symptom, state))
-        if not changed and wider.is_unjudged(ctx, symptom, state):
-            return [wider.judged_now(state)]
+        if not changed and asking.is_unjudged(ctx, symptom, state):
+            return [asking.judged_now(state)]
         return changed
     if state.active:
         if ctx.now >= _expires(symptom, state):
@@ -376,8 +376,8 @@ def arm(ctx: Context, key: str, symptom: Symptom, state: SymptomState) -> None:
     name = f"symptom:{key}"
     if symptom.detect == "spread":  # it lives as long as what it counts
         due = spread.due(ctx, symptom, state)
-        if wider.is_unjudged(ctx, symptom, state):
-            due = min(due, ctx.now + wider.JUDGED_AGAIN_S)
+        if asking.is_unjudged(ctx, symptom, state):
+            due = min(due, ctx.now + asking.JUDGED_AGAIN_S)
     elif not state.active and symptom.detect in LASTING:
         due = state.since + symptom.for_s
     elif not state.active and symptom.detect == "absence":

@@ -18,7 +18,6 @@ from brain.core.state import Incident, IncidentState, SymptomState
 
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 MUCH = 1.5  # so many times as ill as the cell, a place is ill by itself
-JUDGED_AGAIN_S = 60.0  # so long after more nodes have come it is asked again which place it is, at the latest
 AT_ONCE_HOLD_OFF_S = 5.0
 MAX_LOOKED_AT = 64  # nodes whose places are listed as alternatives
 
@@ -246,60 +245,6 @@ def stands_no_more(ctx: Context, match: str) -> Incident | None:
     return incident
 
 
-def judged_again(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """Whether it is asked again which place it is, now that one more node shows it: twice for each doubling."""
-    count = len(wide.members)
-    return (count & -count) * 4 >= count and len(ctx.compiled.spreads[symptom.of]) > 1
-
-
-def is_unjudged(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """Whether more nodes show it than when it was asked which place it is, and an incident hangs on that: the place's own, or
-    that of a place within it or across which stands for it. It is asked after a while, also when nothing more comes.
-    """
-    if not wide.active or len(wide.members) <= wide.judged:
-        return False
-    match = match_at(ctx, symptom.of, wide.scope)
-    return match in ctx.index.by_match or match in ctx.index.stood_for
-
-
-def judged_now(wide: SymptomState) -> SymptomState:
-    """Which place it is is asked with the nodes that it has now."""
-    wide.judged = len(wide.members)
-    return wide
-
-
-def nobody_has(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> bool:
-    """Whether one more node shows it that no incident has, while others do: not its place's, nor one that stands for it, nor
-    that of another place around the node. It is asked at once which place it is, for the gate counts the node there (law 6).
-    """
-    match = match_at(ctx, symptom.of, wide.scope)
-    if (
-        not match
-        or match in ctx.index.by_match
-        or match in ctx.index.stood_for
-        or match in ctx.state.dismissed
-    ):
-        return False
-    if not any(
-        (rule.cause or rule.name) in ctx.index.by_cause for rule in ctx.compiled.counting.get(symptom.of, ())
-    ):
-        return False  # what explains it counts no nodes
-    around = (*ctx.compiled.topology.above(node), *jobs.around(ctx, symptom.of, (node,)))
-    return not any(match_at(ctx, symptom.of, place) in ctx.index.by_match for place in around)
-
-
-def was_closed(ctx: Context, symptom: Symptom) -> bool:
-    """Whether an operator has closed what counts nodes of the same symptom: the next node is a newer fact. What else has been
-    closed has no part in it, and in a storm each place would be judged with each node.
-    """
-    families, rules = ctx.compiled.families, ctx.compiled.rules
-    for name in dict.fromkeys(map(ids.name_of, ctx.state.dismissed)):  # of thousands of matches few rules
-        rule = rules.get(name)
-        if rule is None or symptom.of in families.get(name, ()) or symptom.name in symptoms_in(rule.when):
-            return True
-    return False
-
-
 def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
     """The match of a much larger place that has its own incident, so that it was judged as it grew, and holds these nodes."""
     here = wide.members
@@ -316,11 +261,15 @@ def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
 
 
 def _strays(ctx: Context, by: Incident, rule: str, scope: str) -> bool:
-    """Whether nodes that show it at the scope are not where the incident is."""
+    """Whether nodes that show it at the scope are not where the incident is; or what shows it there is not: of a node that stands
+    in several places of one kind, as in a leaf switch for each rail, each port is at one of them.
+    """
     spec = ctx.compiled.rules.get(rule)
     found = counted(ctx, spec, scope) if spec is not None else None
     if found is None:
         return False
+    if by.scope != scope and type_of(by.scope) == type_of(scope):
+        return True
     if type_of(by.scope) == JOB:
         return any(not jobs.holds(ctx, by.scope, node) for node in found[1].members)
     above = ctx.compiled.topology.above

@@ -308,14 +308,15 @@ def check(ctx: Context, run: Run) -> None:
     incident = ctx.state.incidents[run.incident]
     own = [key for key in active if not parts.is_part(incident, ids.split(key)[1])]
     returned = not unreachable and any(_resets_on_act(ctx, rung, key) for key in own)
-    if ctx.now < run.deadline and not returned:
-        # what is on its way may be over without a word to the run
-        soon = ctx.now + looks.AGAIN_S if coming and not active else run.deadline
-        ctx.set_timer(f"run:{run.id}", min(run.deadline, soon))
+    if coming and not active and not unreachable:
+        # Within its own time it is a symptom again, or over without a word to the run: then it is known whether it helped.
+        ctx.set_timer(f"run:{run.id}", ctx.now + looks.AGAIN_S)
+    elif ctx.now < run.deadline and not returned:
+        ctx.set_timer(f"run:{run.id}", run.deadline)
     else:
-        if there := [*active, *coming]:
+        if active:
             _not_verified(
-                ctx, run, f"{rung.name} did not help: {', '.join(there[:3])} still there", seen=True
+                ctx, run, f"{rung.name} did not help: {', '.join(active[:3])} still there", seen=True
             )
         else:
             _not_verified(ctx, run, f"nobody knows whether {rung.name} helped: {run.node} is not heard")

@@ -313,6 +313,9 @@ class Runbook:
     return_to_service: tuple[Rung, ...] = ()
     # when several parts of a node show the fault it may be run once, for all of them: `$component` is `node` then
     several: bool = False
+    # when three parts of a node show the fault within ten minutes, this runbook is run once in place of it, for all of them;
+    # empty: it is run for each part
+    for_several: str = ""
     # operators (`gpuward start`) and its schedule may start it without a fault
     request: bool = False
     # with `request`: what it is started on
