@@ -523,6 +523,8 @@ class Incident:
     stands_for: list[str] = field(default_factory=list)
     # settling beyond its hold-off: until when, and why; kept afterwards
     waits: str = ""
+    # when the scheduler was asked who has drained its node, for what it is told; 0: it was not, or has answered
+    drain_asked_at: float = 0.0
     pages: PageState = field(default_factory=PageState)
     # recovered: since when, and why
     clear_since: float = 0.0

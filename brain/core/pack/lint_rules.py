@@ -38,7 +38,7 @@ def findings(pack: Pack) -> Iterator[Finding]:
             yield Finding(path=(*path, "runbook"), text=text)
         if rule.params and not rule.runbook:
             yield Finding(path=(*path, "params"), text="there is no runbook to give them to")
-        for name in ("hold_off_s", "resolve_delay_s"):
+        for name in ("hold_off_s", "resolve_delay_s", "drained_s"):
             if getattr(rule, name) < 0:
                 yield Finding(path=(*path, name), text="must not be negative")
         yield from _inhibits(rule, path, causes)

@@ -248,6 +248,9 @@ class Rule:
     # of a rule for a place: causes that it explains where many nodes of the same place share them, if that began then: nodes that
     # are silent since their switch died
     inhibits_together: tuple[str, ...] = ()
+    # of a node that people have drained, where a scheduler says so: it is told only when it has lasted for so long, since they
+    # are at work there; 0: at once, as of any other node
+    drained_s: float = 0.0
     page: Paging = Paging.FAILURE
     # a field of the situation, for example a code: each of its values is paged for the first two nodes that show it, once
     # for each, not once for each scope; empty: none
