@@ -17,13 +17,12 @@ def judged_again(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
 
 
 def is_unjudged(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """Whether more nodes show it than when it was asked which place it is, and an incident hangs on that: the place's own, or
-    that of a place within it or across which stands for it. It is asked after a while, also when nothing more comes.
+    """Whether more nodes show it than when it was asked which place it is, and the incident of another place stands for it. It is
+    asked after a while, also when nothing more comes.
     """
-    if not wide.active or len(wide.members) <= wide.judged:
+    if not ctx.index.stood_for or not wide.active or len(wide.members) <= wide.judged:
         return False
-    match = wider.match_at(ctx, symptom.of, wide.scope)
-    return match in ctx.index.by_match or match in ctx.index.stood_for
+    return wider.match_at(ctx, symptom.of, wide.scope) in ctx.index.stood_for
 
 
 def judged_now(wide: SymptomState) -> SymptomState:

@@ -156,7 +156,7 @@ def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
 
 def grew_large(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """Whether what was shared only because few nodes fell ill at once is so now by their number."""
-    if not wide.at_once or not _is_large(ctx, symptom, wide):
+    if not wide.at_once or len(wide.members) < needed(ctx, symptom, wide):
         return False
     wide.at_once = False
     return True
