@@ -16,6 +16,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "shared_small_share": (0, 2),
     "shared_leaf_nodes": (1, 1000),
     "shared_within_s": (1, 86_400),
+    "shared_at_once_s": (0, 600),
     "hold_off_s": (0, 3600),
     "stale_s": (1, 86_400),
     "approval_s": (60, 7 * 86_400),

@@ -738,6 +738,7 @@ class RunbookDetailJson(TypedDict):
     tries: int
     tries_within_s: float
     last_resort: str
+    for_several: str
 
 
 class SpreadJson(TypedDict):

@@ -87,6 +87,7 @@ def _count(report: Report, pack: Pack) -> None:
     counted = {symptom.of for symptom in pack.symptoms}
     report.symptoms_used = sum(symptom.name in from_rules | counted for symptom in pack.symptoms)
     led_to = {rule.runbook for rule in pack.rules if rule.runbook}
+    led_to |= {one.for_several for one in pack.runbooks if one.for_several and one.name in led_to}
     report.runbooks_reachable = len(led_to | {runbook.name for runbook in pack.runbooks if runbook.request})
     report.rules_with_examples = sum(
         any(example.expect.nothing for example in rule.examples)

@@ -6,12 +6,12 @@ Each consequence may lead to more: they wait in the context, and `propagate` han
 from brain.core import demotion, endings, explaining, ids, incidents, known, left_drained, recurrence
 from brain.core.context import Context
 from brain.core.faults import growing, reach, situations, spread, sprees, symptoms, wider
-from brain.core.healing import blame, drains, run_states, runs, steps, told, turns
+from brain.core.healing import at_work, blame, drains, run_states, runs, steps, told, turns
 from brain.core.incidents import IncidentTrigger
 from brain.core.operators import requests, returning
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Paging, Rule
-from brain.core.pack.topology import JOB, node_of, type_of
+from brain.core.pack.topology import node_of
 from brain.core.paging import escalation
 from brain.core.people import do
 from brain.core.state import Incident, IncidentState, Run, RunState, SymptomState
@@ -60,7 +60,7 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
     A shared cause that is on its way out waits until it is over, or grows again; not for long.
     """
     rule = ctx.compiled.rules.get(incident.rule)
-    if rule is not None and type_of(incident.scope) == JOB and incidents.placed_anew(ctx, incident, rule):
+    if rule is not None and not incident.node and incidents.placed_anew(ctx, incident, rule):
         return
     if spree := sprees.place_told(ctx, incident):
         ctx.changed.extend(spree)
@@ -70,20 +70,23 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
     run = blame.run_behind(ctx, incident)
     soon = ctx.now < incident.hold_off_until + spread.GROWS_S
     shared = growing.may_be_shared(ctx, incident)
-    if run is None and not shared and not (soon and growing.wanes(ctx, incident)):
+    wanes = soon and growing.wanes(ctx, incident)
+    drained, again_s = at_work.why_not_yet(ctx, rule, incident) if not (run or shared or wanes) else ("", 0.0)
+    if run is None and not shared and not wanes and not drained:
         incidents.transition(ctx, incident, IncidentTrigger.HOLD_OFF_ENDED, "nothing wider explains it")
         demotion.incident_opened(ctx, incident)
         _remedy(ctx, incident)
         return
     why = "few nodes show it by now: it is judged when it is over, or grows again"
     if (
-        why := blame.judged_later(run) if run else shared or why
+        why := blame.judged_later(run) if run else drained or shared or why
     ) != incident.waits:  # one note, not one for each check
         incident.waits = why
         ctx.show(incident)
         ctx.note("incident.waits", why, incident=incident.id, scope=incident.scope)
     waited_s = ctx.now - incident.hold_off_until  # each check is a message on the log
-    ctx.set_timer(f"incident:{incident.id}", ctx.now + max(RECHECK_S, min(60.0, waited_s / 60)))
+    again_s = again_s or max(RECHECK_S, min(60.0, waited_s / 60))
+    ctx.set_timer(f"incident:{incident.id}", ctx.now + again_s)
 
 
 def _remedy(ctx: Context, incident: Incident) -> None:

@@ -164,7 +164,7 @@ class Engine:
         """A spool numbers its events upwards. Two spools are remembered: events of the one before may still come."""
         node = self.state.nodes.get(event.node)
         if node is None:
-            node = self.state.nodes[event.node] = Node(name=event.node)
+            node = self.state.nodes[event.node] = Node(name=event.node, started_at=self.state.now)
         spool, seq = event.order
         if spool == node.spool:
             if seq <= node.seq:
@@ -179,6 +179,8 @@ class Engine:
             node.spool, node.seq = spool, seq
         if node.boot != event.boot:
             node.boot, node.booted_at = event.boot, self.state.now - event.age_s
+        if event.kind == late.AGENT_STARTED:
+            node.started_at = self.state.now - event.age_s
         return False
 
     def _event(self, ctx: Context, event: Event) -> None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from itertools import islice, takewhile
 
-from brain.core import explaining, ids, known, recurrence, several
+from brain.core import affected, explaining, ids, known, recurrence, several
 from brain.core.context import Context
-from brain.core.faults import cards, releases, situations, spread, sprees, wider
+from brain.core.faults import cards, parts, releases, situations, spread, sprees, wider
 from brain.core.healing import drains, runs
-from brain.core.pack.spec import Paging, Rule
+from brain.core.pack.spec import Paging, Priority, Rule
 from brain.core.pack.topology import JOB, node_of, type_of
 from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, RunState, SymptomState
@@ -123,17 +122,30 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     by = explaining.explained_by(ctx, rule, scope) or _for_a_stray(ctx, rule, scope)
     if by is not None:
         by.explains += 1
-        _affects(ctx, by, [node_of(scope)])
+        affected.add(ctx, by, [node_of(scope)])
         ctx.show(by)
         if by.explains <= MAX_LISTED:
             text = f"{cause} at {scope} is explained by {by.cause} at {by.scope}"
             ctx.note("incident.explains", text, incident=by.id, scope=scope)
+        if parts.belongs(ctx, by, rule, scope):
+            _join(ctx, by, rule, scope)
+            return by
         stands_for(ctx, by, rule, scope)
         _take_over_all(ctx, by, explaining.open_on_job(ctx, by, rule, scope))
         return None
     if explaining.is_dismissed(ctx, rule, scope):
         return None
+    if parts_of_node := several.of_many_parts(ctx, rule, scope):
+        return _open_for_node(ctx, rule, scope, parts_of_node)
     return _open(ctx, rule, cause, scope)
+
+
+def _open_for_node(ctx: Context, rule: Rule, scope: str, others: list[Incident]) -> Incident:
+    """So many parts of the node have the fault that it is the node's: one incident and one remedy in place of theirs."""
+    incident = _open(ctx, rule, rule.cause or rule.name, scope, node=True)
+    incident.runbook = several.runbook(ctx, incident, rule)
+    _take_over_all(ctx, incident, others)
+    return incident
 
 
 def _for_a_stray(ctx: Context, rule: Rule, scope: str) -> Incident | None:
@@ -151,26 +163,6 @@ def _for_a_stray(ctx: Context, rule: Rule, scope: str) -> Incident | None:
             if not wider.related(ctx, by.rule, name):
                 return by
     return None
-
-
-def _affects(ctx: Context, incident: Incident, nodes: Iterable[str]) -> None:
-    """Counts nodes in, each once. One of them may stand outside of a maintenance window."""
-    known = incident.affected
-    if isinstance(nodes, dict):  # of a place: in a storm one more with each event, at the end of thousands
-        nodes = _new_ones(nodes, known)
-    known |= {node: True for node in nodes if node}
-    incident.nodes = max(incident.nodes, len(incident.affected))
-    escalation.look_again(ctx, incident)
-
-
-def _new_ones(nodes: dict[str, float], known: dict[str, bool]) -> list[str]:
-    """The nodes that are not known, in their order."""
-    newest = list(takewhile(lambda node: node not in known, reversed(nodes)))
-    if len(nodes) - len(newest) <= len(known) and all(
-        map(known.__contains__, islice(nodes, len(nodes) - len(newest)))
-    ):
-        return newest[::-1]
-    return [node for node in nodes if node not in known]
 
 
 def match_ended(ctx: Context, rule: str, scope: str) -> Incident | None:
@@ -221,12 +213,15 @@ def placed_anew(ctx: Context, incident: Incident, rule: Rule) -> bool:
     return True
 
 
-def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
+def _open(ctx: Context, rule: Rule, cause: str, match_at: str, *, node: bool = False) -> Incident:
+    """Opens the incident of a match. `node`: several parts have it, and it is the node's."""
+    scope = f"node/{node_of(match_at)}" if node else match_at
+    severity, hold_off_s = wider.urgency(ctx, rule, scope)
     incident = Incident(
         id=ids.hashed(ids.INCIDENT, ctx.cause, cause, scope),
         cause=cause,
         state=S.SETTLING,
-        severity=rule.severity,
+        severity=severity,
         scope=scope,
         node=node_of(scope),
         rule=rule.name,
@@ -234,11 +229,12 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
         runbook=rule.runbook,
         pack=ctx.compiled.pack.version,
         opened_at=ctx.now,
-        hold_off_until=ctx.now + rule.hold_off_s,
+        hold_off_until=ctx.now + hold_off_s,
         resolve_delay_s=rule.resolve_delay_s,
         page=rule.page,
         params=dict(rule.params),
-        matching_rules={ids.key(rule.name, scope): rule.name},
+        matching_rules={ids.key(rule.name, match_at): rule.name},
+        several=node,
         inhibits=list(rule.inhibits),
         inhibits_on_node=list(rule.inhibits_on_node),
     )
@@ -246,12 +242,12 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
         incident.page_once = ids.key(rule.name, str(value))
     if past := cards.opened(ctx, incident):
         incident.past = past
-        incident.because = several.because(incident, rule)
+    incident.because = several.because(incident, rule)
     ctx.state.incidents[incident.id] = incident
-    ctx.state.dismissed.pop(ids.key(rule.name, scope), None)
+    ctx.state.dismissed.pop(ids.key(rule.name, match_at), None)
     ctx.index.add_incident(incident)
-    _affects(ctx, incident, [incident.node])
-    _gather(ctx, incident, rule, scope)
+    affected.add(ctx, incident, [incident.node])
+    _gather(ctx, incident, rule, match_at)
     stale_s = ctx.compiled.settings.stale_s + situations.waited_s(ctx, incident.symptoms)
     incident.stale = bool(incident.evidence) and all(
         ctx.now - fact.at > stale_s for fact in incident.evidence
@@ -272,7 +268,7 @@ def _open(ctx: Context, rule: Rule, cause: str, scope: str) -> Incident:
     ctx.show(incident)
     if not recurrence.never_left(ctx, incident):
         recurrence.came(ctx, incident)
-    wider.stands_no_more(ctx, ids.key(rule.name, scope))
+    wider.stands_no_more(ctx, ids.key(rule.name, match_at))
     _absorb(ctx, incident)
     return incident
 
@@ -291,10 +287,7 @@ def _join(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
         ctx.note("incident.narrowed", text, incident=incident.id, scope=scope)
         incident.scope = scope
     if rule.severity < incident.severity:
-        text = f"from {incident.severity} to {rule.severity} by rule {rule.name}: {rule.because}"
-        ctx.note("incident.raised", text, incident=incident.id, scope=scope)
-        before, incident.severity = incident.severity, rule.severity
-        escalation.raised(ctx, incident, before)
+        _raise(ctx, incident, rule.severity, f"by rule {rule.name}: {rule.because}", scope)
     if rule.page is Paging.OPEN:
         incident.page = Paging.OPEN
     if rule.runbook and not incident.runbook:
@@ -302,6 +295,13 @@ def _join(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
     _gather(ctx, incident, rule, scope)
     inhibit(ctx, incident, rule)
     ctx.show(incident)
+
+
+def _raise(ctx: Context, incident: Incident, to: Priority, why: str, scope: str) -> None:
+    text = f"from {incident.severity} to {to} {why}"
+    ctx.note("incident.raised", text, incident=incident.id, scope=scope)
+    before, incident.severity = incident.severity, to
+    escalation.raised(ctx, incident, before)
 
 
 def inhibit(ctx: Context, incident: Incident, rule: Rule) -> None:
@@ -339,8 +339,11 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     for fact in symptom.evidence:
         if fact.id not in known and len(incident.evidence) < MAX_LISTED:
             incident.evidence.append(fact)
-    _affects(ctx, incident, symptom.members or releases.ill_with(ctx, symptom))
+    affected.add(ctx, incident, symptom.members or releases.ill_with(ctx, symptom))
     _explain_more(ctx, incident, (*releases.explains(ctx, symptom), *sprees.explains(ctx, symptom)))
+    rule = ctx.compiled.rules.get(incident.rule)
+    if symptom.members and rule is not None and rule.severity < incident.severity and not symptom.at_once:
+        _raise(ctx, incident, rule.severity, f"{len(symptom.members)} nodes show it by now", incident.scope)
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:
         incident.stale = False
         text = f"a fresh fact confirms it ({symptom.name})"
@@ -366,12 +369,15 @@ def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
         by.page = Paging.OPEN  # whoever was called for the other one hears of what took it over
     known.keep(ctx, by, other)
     by.explains += 1
-    _affects(ctx, by, [*other.affected, other.node])
+    affected.add(ctx, by, [*other.affected, other.node])
     wider.inherits(ctx, by, other)
     if not wider.stood_before(ctx, by, other):
         escalation.passed_on(ctx, by, other)
     told = f"incident {by.id}" + (f", whose alert is {by.pages.key}" if by.pages.key else "")
+    its_own = parts.of_former(ctx, by, other)
     transition(ctx, other, T.ABSORBED, f"{by.cause} at {by.scope} explains it ({told})")
+    for rule, at in its_own:
+        _join(ctx, by, rule, at)
 
 
 def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:
@@ -386,8 +392,8 @@ def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:
     incident.resolve_delay_s = rule.resolve_delay_s
     incident.pack = ctx.compiled.pack.version
     if rule.runbook:
-        incident.runbook, incident.params = rule.runbook, dict(rule.params)
-    if rule.severity < incident.severity:
-        before, incident.severity = incident.severity, rule.severity
+        incident.runbook, incident.params = several.runbook(ctx, incident, rule), dict(rule.params)
+    if (severity := wider.urgency(ctx, rule, incident.scope)[0]) < incident.severity:
+        before, incident.severity = incident.severity, severity
         escalation.raised(ctx, incident, before)
     ctx.show(incident)

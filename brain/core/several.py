@@ -2,7 +2,9 @@
 
 The incident of the first part is widened to the node, and its run with it as long as that has only prepared: the remedy is the
 parts' own, once for all of them. So it is for rules without a runbook, and for runbooks that say that they can do that
-(`Runbook.several`); a remedy of one part alone, as of a port or a service, is one for each part.
+(`Runbook.several`); a remedy of one part alone, as of a port or a service, is one for each part. Three parts that need such a
+remedy at once are the node's all the same: where the runbook names another one for that (`Runbook.for_several`), an incident of
+the node takes over those of its parts. Two ports may be two cables.
 """
 
 from agent.contract.actions.spec import Disrupts
@@ -16,6 +18,7 @@ from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, Run, RunState
 
 WITHIN_S = 600.0  # parts that began to show a fault within this time have one cause
+AT_LEAST = 3  # parts with a remedy each that began within this time
 _WHY = (
     "several parts of one node show it within minutes, so the cause is taken to be the node's: power, "
     "a PCIe switch, the driver"
@@ -33,6 +36,26 @@ def of_node(ctx: Context, rule: Rule, scope: str) -> Incident | None:
         if incident.state not in _OVER and same_type and takes_in(ctx, incident, rule, scope):
             return incident
     return None
+
+
+def of_many_parts(ctx: Context, rule: Rule, scope: str) -> list[Incident]:
+    """The incidents of other parts of the node that began about then, if with this one they are the node's; else none."""
+    node, kind = node_of(scope), type_of(scope)
+    runbook = ctx.compiled.runbooks.get(rule.runbook)
+    if not node or kind == "node" or runbook is None or runbook.for_several not in ctx.compiled.runbooks:
+        return []
+    began = situations.began_at(ctx, rule, scope)
+    here = ctx.index.by_cause.get(rule.cause or rule.name, {}).get(node, {}).values()
+    others = [
+        one
+        for one in here
+        if one.state not in _OVER
+        and type_of(one.scope) == kind
+        and one.runbook == rule.runbook
+        and one.matching_rules
+        and abs(began - reach.begun(one)) <= WITHIN_S
+    ]
+    return others if len(others) >= AT_LEAST - 1 else []
 
 
 def belongs(ctx: Context, incident: Incident, rule: Rule, scope: str) -> bool:
@@ -69,6 +92,14 @@ def widen(ctx: Context, incident: Incident, scope: str) -> None:
         ctx.show_run(run)
     if incident.pages.first_at:
         escalation.page(ctx, incident, "update", text)
+
+
+def runbook(ctx: Context, incident: Incident, rule: Rule) -> str:
+    """The runbook of a rule's incident."""
+    spec = ctx.compiled.runbooks.get(rule.runbook)
+    if incident.several and spec is not None and spec.for_several in ctx.compiled.runbooks:
+        return spec.for_several
+    return rule.runbook
 
 
 def because(incident: Incident, rule: Rule) -> str:

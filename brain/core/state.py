@@ -108,6 +108,10 @@ class SymptomState:
     members: dict[str, float] = field(default_factory=dict)
     # active spread: when the shared cause began; what began before stood there already. 0: they came one by one
     cause_at: float = 0.0
+    # active spread: so few show it that only their falling ill at once (Symptom.at_once_s) makes it shared
+    at_once: bool = False
+    # active spread: how many nodes it had when it was last asked which place it is
+    judged: int = 0
     # fields for the situation, from the newest event that has them
     carried: dict[str, Scalar] = field(default_factory=dict)
     # the jobs whose logs told it, as `job/<id>`, where nodes are counted by jobs; bounded
@@ -519,6 +523,8 @@ class Incident:
     stands_for: list[str] = field(default_factory=list)
     # settling beyond its hold-off: until when, and why; kept afterwards
     waits: str = ""
+    # when the scheduler was asked who has drained its node, for what it is told; 0: it was not, or has answered
+    drain_asked_at: float = 0.0
     pages: PageState = field(default_factory=PageState)
     # recovered: since when, and why
     clear_since: float = 0.0
@@ -553,6 +559,8 @@ class Node:
     unanswered: list[float] = field(default_factory=list)
     # when it was last told that facts of its parts are left out; 0: never
     crowded_at: float = 0.0
+    # when its agent last started, and began to tell what it found; 0: not known
+    started_at: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)

@@ -78,7 +78,7 @@ def leading_engine(rules: Pack, nodes: int, compile_pack: Callable[[Pack], Compi
     return engine
 
 
-def event_of(node: int, seq: int, event: tuple[str, str, dict[str, Any]]) -> Input:
+def event_of(node: int, seq: int, event: tuple[str, str, dict[str, Any]], *, age_s: float = 0.0) -> Input:
     kind, component, data = event
     name = f"n{node}"
     return EventSeen(
@@ -89,7 +89,7 @@ def event_of(node: int, seq: int, event: tuple[str, str, dict[str, Any]]) -> Inp
             component=component,
             severity=Severity.WARNING,
             at="2026-01-01T00:00:00Z",
-            age_s=0.0,
+            age_s=age_s,
             boot="b",
             count=1,
             data=data,
@@ -193,11 +193,16 @@ def place_of(number: int) -> Place:
 
 
 def independent_faults(rules: Pack) -> Figure:
-    """750 of 10,000 nodes have a fault of their own at the same moment, of four kinds."""
+    """750 of 10,000 nodes have a fault of their own, of four kinds, and tell it at the same moment: the uplink was away. They
+    began four seconds apart, for what begins at once has one cause.
+    """
     times, decided = [], 0
     for _ in range(RUNS):
         engine = leading_engine(rules, 10_000)
-        stream = [(event_of(number * 13, 2, FAULTS[number % len(FAULTS)]), 10.0) for number in range(750)]
+        stream = [
+            (event_of(number * 13, 2, FAULTS[number % len(FAULTS)], age_s=4.0 * (750 - number)), 10_000.0)
+            for number in range(750)
+        ]
         began = time.perf_counter()
         for given, at in stream:
             engine.handle(given, at)

@@ -15,6 +15,13 @@ from tests.brain.lint_kit import PACK, RUNBOOK, RUNG, found
 RUNBOOKS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
     ({"name": "Mend it"}, {}, "runbooks.Mend it: a runbook's name is in kebab-case"),
     ({"rungs": ()}, {}, "runbooks.mend.rungs: a ladder needs a rung"),
+    ({"for_several": "more"}, {}, "runbooks.mend.for_several: there is no runbook 'more'"),
+    ({"for_several": "mend"}, {}, "runbooks.mend.for_several: mend is not for several parts"),
+    (
+        {"for_several": "mend", "several": True},
+        {},
+        "runbooks.mend.for_several: it is for several parts itself",
+    ),
     ({"rungs": (RUNG, RUNG)}, {}, "runbooks.mend.rungs.1.name: there are two rungs 'restart'"),
     (
         {"return_to_service": (Rung(name="test", do="port.check", after=("reboot",)),)},

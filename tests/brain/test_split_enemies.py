@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from agent.contract.messages import Severity
-from brain.core.faults import wider
+from brain.core.faults import asking
 from brain.core.state import IncidentState
 from tests.brain.straggler_kit import NODES, PACK
 from tests.brain.world import Story
@@ -104,11 +104,11 @@ def test_thousands_that_are_closed_cost_a_storm_little() -> None:
     took = []
     for _ in range(5):
         began = time.process_time()
-        assert not wider.was_closed(ctx, spread)
+        assert not asking.was_closed(ctx, spread)
         took.append(time.process_time() - began)
     assert min(took) / slowness() < 3e-3
     ctx.state.dismissed["shared-link-flapping-rack@rack/r1"] = 1.0
-    assert wider.was_closed(ctx, spread)
+    assert asking.was_closed(ctx, spread)
 
 
 def test_one_by_one_two_of_another_kind_and_the_third_is_a_split() -> None:

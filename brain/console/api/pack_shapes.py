@@ -167,6 +167,9 @@ class RunbookDetailShape(RunbookEntryShape):
     tries: int = Field(description="A remedy tried so often for one fault is not tried again ...")
     tries_within_s: float = Field(description="... within this time.")
     last_resort: str = Field(description="The runbook that is run then; empty: none.")
+    for_several: str = Field(
+        description="The runbook that is run once in its place when three parts of a node have the fault; empty: none."
+    )
 
 
 class RunbooksQuery(Paged):

@@ -54,7 +54,7 @@ def rule_in_full(spec: Rule, pack: Pack, figures: Figures, sources: Sources) -> 
             )
             for name in dict.fromkeys(symptoms_in(spec.when))
         ],
-        inhibits=[*spec.inhibits, *spec.inhibits_on_node],
+        inhibits=[*spec.inhibits, *spec.inhibits_on_node, *spec.inhibits_together],
         hold_off_s=spec.hold_off_s,
         resolve_delay_s=spec.resolve_delay_s,
     )
@@ -104,6 +104,7 @@ def runbook_in_full(
         tries=spec.tries,
         tries_within_s=spec.tries_within_s,
         last_resort=spec.last_resort,
+        for_several=spec.for_several,
     )
 
 

@@ -18,7 +18,7 @@ SLACK_S = 2.0  # a fact may be on its way so long without that being in its age
 MAX_OF_NODE = 64  # ends of one node that are remembered, the newest; of wider scopes together as many
 MAX_NODES = 2000  # whose ends are remembered, those heard last: agents that all start anew tell 10,000 nodes well at once
 # Which ends say nothing of what began before them: an agent that starts reads the kernel log of its boot only then.
-_OF_BOOT = "agent.started"
+AGENT_STARTED = "agent.started"
 _OTHERWISE = ("flapping", "absence")  # ways of detection for which an event that clears is no end
 
 
@@ -27,7 +27,7 @@ def remember(ctx: Context, symptom: Symptom, scope: str, key: str, event: Event,
 
     Most events of healthy nodes are such ends, so this costs each of them.
     """
-    if symptom.detect in _OTHERWISE or event.kind == _OF_BOOT:
+    if symptom.detect in _OTHERWISE or event.kind == AGENT_STARTED:
         return
     over, node = ctx.state.over, node_of(scope)
     here = over.pop(node, None)

@@ -39,6 +39,8 @@ class Seen:
     needed: Callable[[], float]
     # whether it is one now; one that was reached stays so while it lasts
     reached: bool
+    # whether only that its nodes fell ill at once makes it one: they are a small share of it
+    at_once: bool = False
     # place of its kind among all, the narrowest first: decides between places that nothing tells apart
     order: int = 0
     # what speaks against it: healthy nodes inside, less the ill ones that it explains; lower is better
@@ -195,7 +197,11 @@ def _yields(wide: Seen, to: Seen, reached: Ranked) -> bool:
         return True
     ill_there = (one for one in reached.beside(to) if one.place != wide.place and _mostly_in(one, wide))
     others = list(islice(ill_there, MAX_APART))  # with so many it is no matter which, and how many more
-    if others and len(others) < MAX_APART and all(_at_another_time(one, to) for one in others):
+    if (
+        others
+        and len(others) < MAX_APART
+        and (wide.at_once or all(_at_another_time(one, to) for one in others))
+    ):
         return outside(wide, to) - sum(len(one.ill) for one in others) <= strays
     return (
         not others

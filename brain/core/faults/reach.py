@@ -1,4 +1,5 @@
-"""How far an incident explains others: within its scope, and for some causes on its whole node while they began with it. Pure.
+"""How far an incident explains others: within its scope, and for some causes on its whole node, or shared by many nodes of the
+same place, while they began with it. Pure.
 
 A fault of one part shows at others of its node: the peers of a lost GPU lose their NVLinks, its job hangs, its programs and
 services fail. Facts of one chain come in any order, by several sources; so what counts is when they occurred (arrival
@@ -30,12 +31,22 @@ def explains(ctx: Context, incident: Incident, cause: str, scope: str, began: Ca
         wider.reaches(ctx, incident, scope) or wider.holds_nearly_all(ctx, incident, cause, scope)
     ):
         return True
-    if cause not in incident.inhibits_on_node or not incident.node:
+    if cause not in incident.inhibits_on_node:
         return False
-    there = jobs.ran_at(ctx, scope, incident) if type_of(scope) == JOB else node_of(scope) == incident.node
-    if not there:
-        return False
-    return -BEFORE_S <= began() - begun(incident) <= AFTER_S
+    # of a place: what many of its nodes share (`inhibits_together`)
+    there = _on_its_node(ctx, incident, scope) if incident.node else scope == incident.scope
+    return there and began_with(incident, began())
+
+
+def began_with(incident: Incident, at: float) -> bool:
+    """Whether what began then may be of the same chain as the incident."""
+    return -BEFORE_S <= at - begun(incident) <= AFTER_S
+
+
+def _on_its_node(ctx: Context, incident: Incident, scope: str) -> bool:
+    if type_of(scope) == JOB:
+        return jobs.ran_at(ctx, scope, incident)
+    return node_of(scope) == incident.node
 
 
 def may_explain(ctx: Context, incident: Incident, cause: str, scope: str) -> bool:
@@ -47,4 +58,6 @@ def covers(ctx: Context, rule: Rule, around: str, cause: str, scope: str) -> boo
     """Whether a match of the rule at `around` would explain a cause at a scope, whenever they began."""
     if cause in rule.inhibits and releases.serves(ctx, around, scope):
         return True
-    return cause in rule.inhibits_on_node and bool(node_of(around)) and node_of(around) == node_of(scope)
+    if cause not in rule.inhibits_on_node:
+        return False
+    return node_of(around) == node_of(scope) if node_of(around) else around == scope

@@ -83,6 +83,7 @@ def look(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
         of=max(size, len(recent)),
         needed=partial(spread.needed, ctx, spec, wide),
         reached=wide.active,
+        at_once=wide.at_once,
         # a rule that people wrote knows more of what nothing else tells apart
         order=ORDER.get(spec.scope, -1) + (len(ORDER) if spec.name.startswith(GENERATED) else 0),
     )

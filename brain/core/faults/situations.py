@@ -46,7 +46,7 @@ def named_by(ctx: Context, rule: Rule, scope: str) -> list[SymptomState]:
 
 def began_at(ctx: Context, rule: Rule, scope: str) -> float:
     """When the first of what the rule names began at a scope, in seconds since 1970: now, if nothing is active any more."""
-    return min((symptom.since for symptom in named_by(ctx, rule, scope)), default=ctx.now)
+    return min((one.cause_at or one.since for one in named_by(ctx, rule, scope)), default=ctx.now)
 
 
 def situation(ctx: Context, scope: str) -> dict[str, Scalar]:

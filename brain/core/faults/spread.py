@@ -15,6 +15,7 @@ from itertools import islice, pairwise
 from agent.contract.components import NODE
 from brain.core import ids
 from brain.core.context import Context
+from brain.core.faults import at_once
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, JOB, component_of, node_of
 from brain.core.state import SetAside, SymptomState
@@ -89,6 +90,8 @@ def _in_one_place(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
 def _least(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
     """The smallest number of nodes with which the symptom may have become spread."""
     count = needed(ctx, symptom, wide)
+    if wide.at_once:
+        return min(count, at_once.least(symptom))
     return min(count, symptom.enough) if symptom.enough else count
 
 
@@ -98,7 +101,14 @@ def takes(ctx: Context, symptom: Symptom, wide: SymptomState) -> int:
 
 
 def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """So many nodes show it now; or so many began within `within_s`, and at least half as many of these show it still."""
+    """So many nodes show it now; or so many began within `within_s`, and at least half as many of these show it still; or they
+    fell ill at once.
+    """
+    return _is_large(ctx, symptom, wide) or at_once.began_together(ctx, symptom, wide)
+
+
+def _is_large(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """Whether it is shared by the number of nodes that show it, or that began to within `within_s`."""
     count = needed(ctx, symptom, wide)
     if _enough_show_it(ctx, symptom, wide, count):
         return True
@@ -129,6 +139,7 @@ def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """
     if wide.cause_at:
         return False
+    wide.at_once = not _is_large(ctx, symptom, wide) and at_once.began_together(ctx, symptom, wide)
     begun = sorted(_begun(ctx, wide), reverse=True)
     first, count = max(begun, default=0.0), 1
     for later, earlier in pairwise(begun):
@@ -140,6 +151,14 @@ def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     wide.cause_at = first
     ctx.index.recount(wide)
     _show(ctx, symptom, wide, lambda node: not stood_before(wide, node))
+    return True
+
+
+def grew_large(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """Whether what was shared only because few nodes fell ill at once is so now by their number."""
+    if not wide.at_once or len(wide.members) < needed(ctx, symptom, wide):
+        return False
+    wide.at_once = False
     return True
 
 

@@ -1,8 +1,7 @@
 """From facts to symptoms: seen, count, sum, lasting, absence, flapping, spread; each with a time to live.
 
-`unlike` is in drift.py. Windows use the times when the facts occurred (arrival minus age), so that a backlog after an
-outage is not taken for a burst. The functions return the symptoms that began, ended or carry something new; the engine
-then judges the scopes that see them.
+`unlike` is in drift.py. Windows use the times when the facts occurred (arrival minus age), so that a backlog after an outage
+is no burst. The functions return the symptoms that began, ended or carry something new: the scopes that see them are judged.
 """
 
 import math
@@ -12,7 +11,7 @@ from agent.contract.counted import counted
 from agent.contract.messages import Event
 from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import apart, facts, jobs, late, releases, spread, wider
+from brain.core.faults import apart, asking, facts, jobs, late, releases, spread
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, node_of
 from brain.core.state import SetAside, SymptomState
@@ -131,7 +130,7 @@ def _cleared(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterat
 
 def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]:
     """Makes a symptom active and counts it in the spread symptoms around it."""
-    state.active = True
+    asking.judged_now(state).active = True
     spread.is_over(ctx, key, math.inf)  # it counts as it is
     ctx.state.symptoms[key] = ctx.state.symptoms.pop(
         key
@@ -233,11 +232,14 @@ def _count_in(
         dated = not wide.cause_at and spread.date(ctx, symptom, wide)
         if (
             dated
-            or wider.judged_again(ctx, symptom, wide)
-            or wider.was_closed(ctx, symptom)
-            or wider.nobody_has(ctx, symptom, wide, node)
+            or spread.grew_large(ctx, symptom, wide)
+            or asking.judged_again(ctx, symptom, wide)
+            or asking.was_closed(ctx, symptom)
+            or asking.nobody_has(ctx, symptom, wide, node)
         ):
-            yield wide
+            yield asking.judged_now(wide)
+        elif asking.is_unjudged(ctx, symptom, wide):
+            arm(ctx, key, symptom, wide)
 
 
 def _count_job_in(ctx: Context, state: SymptomState, job: str) -> Iterator[SymptomState]:
@@ -318,7 +320,7 @@ def _recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> It
             else "no node shows it any more"
         )
         yield from end(ctx, wide, why, keep=True)
-        wide.cause_at = 0.0
+        wide.cause_at, wide.at_once = 0.0, False
     if wide.members:
         arm(ctx, key, symptom, wide)
     else:
@@ -334,7 +336,10 @@ def tick(ctx: Context, key: str) -> list[SymptomState]:
     if symptom is None:
         return list(end(ctx, state, "its definition was removed", proven=False)) if state.active else []
     if symptom.detect == "spread":
-        return list(_recount(ctx, key, symptom, state))
+        changed = list(_recount(ctx, key, symptom, state))
+        if not changed and asking.is_unjudged(ctx, symptom, state):
+            return [asking.judged_now(state)]
+        return changed
     if state.active:
         if ctx.now >= _expires(symptom, state):
             return list(end(ctx, state, "nothing renewed it within its time to live", proven=False))
@@ -371,6 +376,8 @@ def arm(ctx: Context, key: str, symptom: Symptom, state: SymptomState) -> None:
     name = f"symptom:{key}"
     if symptom.detect == "spread":  # it lives as long as what it counts
         due = spread.due(ctx, symptom, state)
+        if asking.is_unjudged(ctx, symptom, state):
+            due = min(due, ctx.now + asking.JUDGED_AGAIN_S)
     elif not state.active and symptom.detect in LASTING:
         due = state.since + symptom.for_s
     elif not state.active and symptom.detect == "absence":

@@ -12,12 +12,13 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import jobs, places, reached, releases, spread
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.spec import Rule, Symptom
+from brain.core.pack.spec import Priority, Rule, Symptom
 from brain.core.pack.topology import CELL, JOB, node_of, type_of
 from brain.core.state import Incident, IncidentState, SymptomState
 
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 MUCH = 1.5  # so many times as ill as the cell, a place is ill by itself
+AT_ONCE_HOLD_OFF_S = 5.0
 MAX_LOOKED_AT = 64  # nodes whose places are listed as alternatives
 
 
@@ -36,6 +37,16 @@ def counted(ctx: Context, rule: Rule, scope: str) -> tuple[Symptom, SymptomState
         ):
             return spec, state
     return None
+
+
+def urgency(ctx: Context, rule: Rule, scope: str) -> tuple[Priority, float]:
+    """How urgent a match is, and for how long it is held off. A few nodes of a large place that fell ill at once are no P0, and
+    within seconds they may be many.
+    """
+    found = counted(ctx, rule, scope)
+    if found is None or not found[1].at_once:
+        return rule.severity, rule.hold_off_s
+    return max(rule.severity, Priority.P1), max(rule.hold_off_s, AT_ONCE_HOLD_OFF_S)
 
 
 def related(ctx: Context, rule: str, other: str) -> bool:
@@ -58,12 +69,17 @@ def explainer(ctx: Context, rule: Rule, scope: str) -> str:
 
 
 def _no_worse(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
-    """The match of the place that explains the whole cell, where this one crosses it and is no more ill than the cell is."""
+    """The match of the place that explains the whole cell, as long as it does, where this one crosses it and is no more ill than
+    the cell is. A pod that holds the leaf switch which stood for the cell is ill as a whole by now, and explains it itself.
+    """
     whole = match_at(ctx, spec.of, CELL)
     by = ctx.state.incidents.get(ctx.index.stood_for.get(whole, ""))
     if wide.scope == CELL or by is None or by.scope == wide.scope:
         return ""
     cell = ctx.state.symptoms.get(ids.key(counter_at(ctx, spec.of, CELL), CELL))
+    kept = reached.kept(ctx, spec.of)
+    if CELL in kept.seen and places.best(kept.seen[CELL], kept.ranked) != by.scope:
+        return ""
     size = ctx.compiled.topology.size
     known = len(ctx.state.nodes)
     if (
@@ -229,45 +245,6 @@ def stands_no_more(ctx: Context, match: str) -> Incident | None:
     return incident
 
 
-def judged_again(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """Whether it is asked again which place it is, now that one more node shows it: twice for each doubling."""
-    count = len(wide.members)
-    return (count & -count) * 4 >= count and len(ctx.compiled.spreads[symptom.of]) > 1
-
-
-def nobody_has(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> bool:
-    """Whether one more node shows it that no incident has, while others do: not that of a place around the node, nor one that
-    stands for this place or explains it by now. It is asked at once which place it is, for the gate counts the node (law 6).
-    """
-    match = match_at(ctx, symptom.of, wide.scope)
-    if (
-        not match
-        or match in ctx.index.by_match
-        or match in ctx.index.stood_for
-        or match in ctx.state.dismissed
-    ):
-        return False
-    counting = ctx.compiled.counting.get(symptom.of, ())
-    if not any((rule.cause or rule.name) in ctx.index.by_cause for rule in counting):
-        return False  # what explains it counts no nodes
-    around = (*ctx.compiled.topology.above(node), *jobs.around(ctx, symptom.of, (node,)))
-    if any(match_at(ctx, symptom.of, place) in ctx.index.by_match for place in around):
-        return False
-    return not explainer(ctx, ctx.compiled.rules[ids.name_of(match)], wide.scope)
-
-
-def was_closed(ctx: Context, symptom: Symptom) -> bool:
-    """Whether an operator has closed what counts nodes of the same symptom: the next node is a newer fact. What else has been
-    closed has no part in it, and in a storm each place would be judged with each node.
-    """
-    families, rules = ctx.compiled.families, ctx.compiled.rules
-    for name in dict.fromkeys(map(ids.name_of, ctx.state.dismissed)):  # of thousands of matches few rules
-        rule = rules.get(name)
-        if rule is None or symptom.of in families.get(name, ()) or symptom.name in symptoms_in(rule.when):
-            return True
-    return False
-
-
 def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
     """The match of a much larger place that has its own incident, so that it was judged as it grew, and holds these nodes."""
     here = wide.members
@@ -284,11 +261,15 @@ def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
 
 
 def _strays(ctx: Context, by: Incident, rule: str, scope: str) -> bool:
-    """Whether nodes that show it at the scope are not where the incident is."""
+    """Whether nodes that show it at the scope are not where the incident is; or what shows it there is not: of a node that stands
+    in several places of one kind, as in a leaf switch for each rail, each port is at one of them.
+    """
     spec = ctx.compiled.rules.get(rule)
     found = counted(ctx, spec, scope) if spec is not None else None
     if found is None:
         return False
+    if by.scope != scope and type_of(by.scope) == type_of(scope):
+        return True
     if type_of(by.scope) == JOB:
         return any(not jobs.holds(ctx, by.scope, node) for node in found[1].members)
     above = ctx.compiled.topology.above

@@ -2,7 +2,7 @@
 
 from brain.core import hit
 from brain.core.context import Context
-from brain.core.healing import runs
+from brain.core.healing import at_work, runs
 from brain.core.inputs import JobsAnswer
 from brain.core.jobs_seen import JobSeen
 from brain.core.state import NodeJobs, RunState, State
@@ -33,6 +33,7 @@ def answered(ctx: Context, given: JobsAnswer) -> None:
     ctx.state.jobs.pop(given.node, None)  # the newest answer stands last
     ctx.state.jobs[given.node] = answer
     ctx.set_timer(f"jobs:{given.node}", ctx.now + FRESH_S)
+    at_work.answered(ctx, given.node)
     for run in list(ctx.state.runs.values()):
         if run.node == given.node and run.state in (RunState.HELD, RunState.APPROVAL):
             runs.proceed(ctx, run)

@@ -5,6 +5,7 @@
 """
 
 import math
+from collections.abc import Iterator
 
 from agent.contract.actions.spec import Disrupts
 from agent.contract.commands import Outcome
@@ -33,7 +34,7 @@ from brain.core.healing.run_states import RunTrigger
 from brain.core.pack.spec import ONCALL, PAGE, Rung
 from brain.core.paging import escalation
 from brain.core.people import do
-from brain.core.state import Incident, Run, RunState, StepRecord
+from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
 INTENT_S = 30.0  # an intent that has not come back on the log after this long is written again
 
@@ -341,14 +342,27 @@ def interrupt(ctx: Context, run: Run, rung: Rung, verdict: verdicts.Verdict) -> 
 
 def still_active(ctx: Context, run: Run, rung: Rung | None) -> list[str]:
     """The active symptoms of the run's incident: those that `rung` must clear, or all of them (None)."""
-    wanted = rung.verify.gone if rung is not None and rung.verify is not None else ()
+    return [key for key, state in _its_symptoms(ctx, run, rung) if state.active]
+
+
+def on_the_way(ctx: Context, run: Run, rung: Rung) -> list[str]:
+    """Those that are told to be there, and have not lasted for long enough to be symptoms yet: they are not gone."""
     return [
         key
-        for key in ctx.state.incidents[run.incident].symptoms
-        if (not wanted or ids.name_of(key) in wanted)
-        and (state := ctx.state.symptoms.get(key)) is not None
-        and state.active
+        for key, state in _its_symptoms(ctx, run, rung)
+        if state.on
+        and not state.active
+        and (spec := ctx.compiled.symptoms.get(state.name)) is not None
+        and spec.detect == "lasting"
     ]
+
+
+def _its_symptoms(ctx: Context, run: Run, rung: Rung | None) -> Iterator[tuple[str, SymptomState]]:
+    wanted = rung.verify.gone if rung is not None and rung.verify is not None else ()
+    for key in ctx.state.incidents[run.incident].symptoms:
+        state = ctx.state.symptoms.get(key)
+        if state is not None and (not wanted or ids.name_of(key) in wanted):
+            yield key, state
 
 
 def cancel(ctx: Context, run: Run, why: str) -> None:

@@ -9,7 +9,7 @@ from agent.contract.commands import Outcome
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import Perform
-from brain.core.faults import reports, situations, symptoms
+from brain.core.faults import parts, reports, situations, symptoms
 from brain.core.healing import (
     drain_results,
     drains,
@@ -293,7 +293,8 @@ def check(ctx: Context, run: Run) -> None:
     assert rung.verify is not None  # noqa: S101  # only a rung with verify leads to VERIFYING
     active = runs.still_active(ctx, run, rung)
     unreachable = _unreachable(ctx, run)
-    if not active and not unreachable:
+    coming = runs.on_the_way(ctx, run, rung)
+    if not active and not unreachable and not coming:
         run.quiet_since = run.quiet_since or ctx.now
         if ctx.now < run.quiet_since + rung.verify.for_s:
             ctx.set_timer(f"run:{run.id}", run.quiet_since + rung.verify.for_s)
@@ -303,8 +304,14 @@ def check(ctx: Context, run: Run) -> None:
     run.quiet_since = 0.0
     looks.forget(run)
     # A symptom that was reset and is active again is a new fact: the step did not help, whatever the deadline.
-    returned = not unreachable and any(_resets_on_act(ctx, rung, key) for key in active)
-    if ctx.now < run.deadline and not returned:
+    # A port of a card has the time that the card has.
+    incident = ctx.state.incidents[run.incident]
+    own = [key for key in active if not parts.is_part(incident, ids.split(key)[1])]
+    returned = not unreachable and any(_resets_on_act(ctx, rung, key) for key in own)
+    if coming and not active and not unreachable:
+        # Within its own time it is a symptom again, or over without a word to the run: then it is known whether it helped.
+        ctx.set_timer(f"run:{run.id}", ctx.now + looks.AGAIN_S)
+    elif ctx.now < run.deadline and not returned:
         ctx.set_timer(f"run:{run.id}", run.deadline)
     else:
         if active:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from brain.core.pack.conditions import SYMPTOM_PREFIX, symptoms_in
 from brain.core.pack.feeds import Feeds, Where
 from brain.core.pack.rulebook import MATCHER, Matcher
-from brain.core.pack.shared import ORDER, generated, with_jobs
+from brain.core.pack.shared import ORDER, generated, together, with_jobs
 from brain.core.pack.spec import Match, Override, Pack, Rule, Runbook, Symptom
 from brain.core.pack.topology import CELL, JOB, WIDE, Topology, type_of
 
@@ -20,7 +20,7 @@ class Compiled:
         self.pack = pack
         self.settings = pack.settings
         self.topology = topology or Topology(pack.places)
-        pack_rules = with_jobs(pack.rules)
+        pack_rules = together(with_jobs(pack.rules))
         shared = list(generated(replace(pack, rules=pack_rules), self.topology.kinds))
         symptoms = [*pack.symptoms, *(symptom for symptom, _ in shared)]
         rules = [*pack_rules, *(rule for _, rule in shared)]
@@ -115,6 +115,7 @@ class CompiledCache:
             settings.shared_share,
             settings.shared_leaf_nodes,
             settings.shared_within_s,
+            settings.shared_at_once_s,
         )
         if self._topology.places is not pack.places:
             self._topology = Topology(pack.places)

@@ -10,7 +10,7 @@ from brain.core.pack import conditions
 from brain.core.pack.finding import Finding
 from brain.core.pack.lint_symptoms import BASE_FIELDS, KINDS, fits
 from brain.core.pack.spec import DRAIN, NAMED, Example, Expect, Given, Pack, Rule, Symptom, Text
-from brain.core.pack.topology import NODELESS, RELEASE, SCOPES
+from brain.core.pack.topology import NODELESS, RELEASE, SCOPES, WIDE
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,60}")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -38,7 +38,7 @@ def findings(pack: Pack) -> Iterator[Finding]:
             yield Finding(path=(*path, "runbook"), text=text)
         if rule.params and not rule.runbook:
             yield Finding(path=(*path, "params"), text="there is no runbook to give them to")
-        for name in ("hold_off_s", "resolve_delay_s"):
+        for name in ("hold_off_s", "resolve_delay_s", "drained_s"):
             if getattr(rule, name) < 0:
                 yield Finding(path=(*path, name), text="must not be negative")
         yield from _inhibits(rule, path, causes)
@@ -56,7 +56,7 @@ def findings(pack: Pack) -> Iterator[Finding]:
 
 def _inhibits(rule: Rule, path: _Path, causes: Collection[str]) -> Iterator[Finding]:
     """What it explains: causes that there are, and not its own; on a node, only what is on one."""
-    for key in ("inhibits", "inhibits_on_node"):
+    for key in ("inhibits", "inhibits_on_node", "inhibits_together"):
         for index, cause in enumerate(getattr(rule, key)):
             here = (*path, key, index)
             if cause not in causes:
@@ -66,6 +66,9 @@ def _inhibits(rule: Rule, path: _Path, causes: Collection[str]) -> Iterator[Find
     if rule.inhibits_on_node and rule.scope in NODELESS:
         text = f"a {rule.scope} is wider than a node: `inhibits` names what it explains on its nodes"
         yield Finding(path=(*path, "inhibits_on_node"), text=text)
+    if rule.inhibits_together and rule.scope not in WIDE:
+        text = f"a {rule.scope} is no place with nodes: `inhibits` names what it explains"
+        yield Finding(path=(*path, "inhibits_together"), text=text)
 
 
 def cause_of(rule: Rule) -> str:

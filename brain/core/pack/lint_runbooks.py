@@ -37,12 +37,14 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
     known = {**actions, PAGE: PAGE_ACTION}
     symptoms = {symptom.name: symptom for symptom in pack.symptoms}
     for runbook in pack.runbooks:
-        rules = [rule for rule in pack.rules if rule.runbook == runbook.name]
+        names = (runbook.name, *(one.name for one in pack.runbooks if one.for_several == runbook.name))
+        rules = [rule for rule in pack.rules if rule.runbook in names]
         yield from _runbook(runbook, rules)
         yield from _rungs(runbook, rules, known, symptoms)
         yield from _unused_params(runbook, rules)
         yield from _claims(runbook, known)
         yield from _last_resort(runbook, pack, known)
+        yield from _for_several(runbook, pack)
 
 
 def _runbook(runbook: Runbook, rules: list[Rule]) -> Iterator[Finding]:
@@ -227,6 +229,19 @@ def _last_resort(runbook: Runbook, pack: Pack, actions: Mapping[str, ActionSpec]
         resort.last_resort or not any(_fences(rung, actions) for rung in resort.rungs)
     ):
         yield Finding(path=path, text=f"{name} does not fence the node, or has a last resort itself")
+
+
+def _for_several(runbook: Runbook, pack: Pack) -> Iterator[Finding]:
+    """What is run for several parts at once can be run for several."""
+    path: _Path = ("runbooks", runbook.name, "for_several")
+    name = runbook.for_several
+    other = next((one for one in pack.runbooks if one.name == name), None)
+    if name and other is None:
+        yield Finding(path=path, text=f"there is no runbook {name!r}")
+    elif other is not None and not other.several:
+        yield Finding(path=path, text=f"{name} is not for several parts: it needs `several: true`")
+    elif other is not None and runbook.several:
+        yield Finding(path=path, text="it is for several parts itself (`several: true`)")
 
 
 def _fences(rung: Rung, actions: Mapping[str, ActionSpec]) -> bool:

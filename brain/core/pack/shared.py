@@ -45,10 +45,12 @@ class _Limits:
     share: float
     enough: float
     within_s: float
+    at_once_s: float = 0.0
 
 
 def _limits(kind: str, settings: Settings) -> _Limits:
     leaf, cell, within_s = settings.shared_leaf_nodes, settings.shared_nodes, settings.shared_within_s
+    at_once_s = settings.shared_at_once_s
     if kind == "chassis":  # of two or four nodes, (nearly) all, at about the same time
         return _Limits(at_least=2, share=CHASSIS_SHARE, enough=0, within_s=min(within_s, CHASSIS_WITHIN_S))
     if kind in SMALL:
@@ -56,7 +58,7 @@ def _limits(kind: str, settings: Settings) -> _Limits:
     if kind in SUPPLIES:
         return _Limits(at_least=leaf, share=LARGE_SHARE, enough=math.inf, within_s=within_s)
     share = settings.shared_share if kind == CELL else max(LARGE_SHARE, settings.shared_share)
-    return _Limits(at_least=cell, share=share, enough=math.inf, within_s=within_s)
+    return _Limits(at_least=cell, share=share, enough=math.inf, within_s=within_s, at_once_s=at_once_s)
 
 
 def rule_named(pack: Pack | None, name: str) -> Rule | None:
@@ -129,6 +131,22 @@ def with_jobs(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     )
 
 
+def together(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The rules for a place explain what many nodes of it share, by the names of the generated rules (`inhibits_together`)."""
+
+    def shared(rule: Rule) -> Rule:
+        named = [
+            name
+            for one in rules
+            if (one.cause or one.name) in rule.inhibits_together and one.scope not in NODELESS
+            for name in symptoms_in(one.when)
+        ]
+        found = tuple(f"{base(name)}-{rule.scope}" for name in dict.fromkeys(named))
+        return replace(rule, inhibits_on_node=(*rule.inhibits_on_node, *found)) if found else rule
+
+    return tuple(map(shared, rules))
+
+
 def base(symptom: str) -> str:
     """How the names of the rules for a shared cause of a symptom begin."""
     return f"{_SHARED}{symptom.replace('_', '-')}"
@@ -191,6 +209,7 @@ def _counter(symptom: Symptom, kind: str, settings: Settings) -> Symptom:
         share=limits.share,
         within_s=limits.within_s,
         enough=limits.enough,
+        at_once_s=limits.at_once_s,
         ttl_s=symptom.ttl_s,
     )
 

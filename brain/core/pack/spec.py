@@ -100,6 +100,9 @@ class Symptom:
     share: float = 0.0
     # spread: or so many nodes that began to show it within within_s, whatever the share; 0: the share decides
     enough: float = 0.0
+    # spread: or at_least nodes on which it began within this time, whatever the share and within_s: so many faults that have
+    # nothing to do with each other do not begin so close together. Not where the agent had just started; 0: never
+    at_once_s: float = 0.0
     # unlike: data fields; nodes with equal values in all of them are compared
     alike: tuple[str, ...] = ()
     # unlike: the data field that is compared
@@ -242,6 +245,12 @@ class Rule:
     inhibits: tuple[str, ...] = ()
     # causes that it explains anywhere on its node, if they began from ten minutes before it to forty minutes after it
     inhibits_on_node: tuple[str, ...] = ()
+    # of a rule for a place: causes that it explains where many nodes of the same place share them, if that began then: nodes that
+    # are silent since their switch died
+    inhibits_together: tuple[str, ...] = ()
+    # of a node that people have drained, where a scheduler says so: it is told only when it has lasted for so long, since they
+    # are at work there; 0: at once, as of any other node
+    drained_s: float = 0.0
     page: Paging = Paging.FAILURE
     # a field of the situation, for example a code: each of its values is paged for the first two nodes that show it, once
     # for each, not once for each scope; empty: none
@@ -307,6 +316,9 @@ class Runbook:
     return_to_service: tuple[Rung, ...] = ()
     # when several parts of a node show the fault it may be run once, for all of them: `$component` is `node` then
     several: bool = False
+    # when three parts of a node show the fault within ten minutes, this runbook is run once in place of it, for all of them;
+    # empty: it is run for each part
+    for_several: str = ""
     # operators (`gpuward start`) and its schedule may start it without a fault
     request: bool = False
     # with `request`: what it is started on
@@ -444,6 +456,9 @@ class Settings:
     shared_leaf_nodes: int = 4
     # the time of shared_leaf_nodes and of the other limits of shared causes
     shared_within_s: float = 900.0
+    # In a place that is larger than a leaf or rack, and in the cell, shared_nodes nodes (and at least 8) that begin to show it
+    # within this time are enough, whatever the share; 0: never
+    shared_at_once_s: float = 30.0
     # no disruptive rung before the incident is this old: by then a shared fault shows on other nodes too
     hold_off_s: float = 2.0
     # a fault older than this when it arrived needs a fresh fact or an approval before a disruptive rung

@@ -7,7 +7,7 @@ import pytest
 from agent.contract.messages import Severity
 from brain.adapters.snapshot import dump, parse
 from brain.core.engine import Engine
-from brain.core.inputs import EventSeen
+from brain.core.inputs import EventSeen, PackLoaded
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Mode, ModeSetting, Settings
 from tests.brain.world import Story
@@ -120,3 +120,45 @@ def test_a_restart_in_between_changes_nothing() -> None:
     (incident,) = again.state.incidents.values()
     assert (incident.scope, incident.several, len(incident.matching_rules)) == ("node/n1", True, 3)
     again.close()
+
+
+def ports_down(given: Story, count: int, *, every_s: float = 0.2) -> None:
+    """So many ports of the node lose their link."""
+    for number in range(count):
+        port = f"port/mlx5_{number}.1"
+        given.event(
+            10 + number * every_s, "ib.port_state", port, state="DOWN", before="ACTIVE", phys_state="Polling"
+        )
+
+
+def test_three_ports_at_once_are_the_nodes() -> None:
+    """One incident of the node with another runbook, whoever was told of a port hears of it, and the fourth port joins."""
+    given = story(heals=False)
+    ports_down(given, 4)
+    given.run(100)
+    (incident,) = [one for one in given.incidents("ib-port-down") if one.state != "explained"]
+    assert (incident.scope, incident.runbook, incident.several) == ("node/n1", "restore-ib-ports", True)
+    assert len(incident.matching_rules) == 4
+    assert len([one for one in given.incidents("ib-port-down") if one.state == "explained"]) == 2
+    actions = [step.step.action for step in given.performed]
+    assert "node.reboot" in actions
+    assert "ib.port_reset" not in actions
+
+
+def test_new_rules_leave_it_its_own_runbook() -> None:
+    """They lead to that of several parts as before, and to that of one part for an incident of a port."""
+    given = story(Mode.OBSERVE, heals=False)
+    ports_down(given, 3)
+    given.run(60)
+    given.time.feed(PackLoaded(id="pack-2", pack=replace(SHIPPED, version="2")), 61)
+    given.run(70)
+    (incident,) = [one for one in given.incidents("ib-port-down") if one.state != "explained"]
+    assert incident.runbook == "restore-ib-ports"
+
+
+def test_ports_that_fall_one_by_one_are_cables() -> None:
+    """Three within an hour, none within ten minutes of another one."""
+    given = story(Mode.OBSERVE, heals=False)
+    ports_down(given, 3, every_s=700)
+    given.run(3600)
+    assert [one.scope for one in given.incidents("ib-port-down")] == [f"port/n1/mlx5_{n}.1" for n in range(3)]

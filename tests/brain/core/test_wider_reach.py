@@ -2,7 +2,7 @@
 
 import pytest
 
-from brain.core.faults import reach, wider
+from brain.core.faults import asking, reach, wider
 from brain.core.state import SymptomState
 from tests.brain.core.ill_site import COMPILED, NOW, Site, match, named
 
@@ -230,7 +230,7 @@ def test_a_place_is_judged_twice_for_each_doubling() -> None:
     wide = site.state.symptoms["shared_sick_cell@cell"]
     asked = []
     while wide.members:
-        if wider.judged_again(site.ctx(), spec, wide):
+        if asking.judged_again(site.ctx(), spec, wide):
             asked.append(len(wide.members))
         wide.members.popitem()
     assert asked == [40, 32, 24, 20, 16, 12, 10, 8, 6, 5, 4, 3, 2, 1][:0] or asked == [

@@ -1,0 +1,54 @@
+"""Nodes that fall ill at once share a cause, however few of their place they are. Pure.
+
+Eight nodes of ten thousand are no large share. But faults that have nothing to do with each other do not begin on eight nodes
+within half a minute: of a fault that each node has once a week that is less than once in a hundred years. So they are taken for
+one cause where no narrower place says more: two ports of each leaf switch are a spine's (law 6, decision 82).
+
+An agent that has just started tells what it finds, however long that has been so: when it says that a fault began says nothing
+of when it did, and a roll-out starts many agents at once.
+"""
+
+import math
+
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.pack.spec import Symptom
+from brain.core.state import SymptomState
+
+FEWEST = 8  # nodes, whatever the site's `shared_nodes`
+FIRST_LOOK_S = 120.0  # so long after it has started an agent tells what it found
+SLACK_S = 5.0  # a first fact may be so much older than the start
+
+
+def least(symptom: Symptom) -> float:
+    """How many nodes it takes; infinity: it is not asked."""
+    return max(FEWEST, math.ceil(symptom.at_least)) if symptom.at_once_s else math.inf
+
+
+def began_together(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """Whether so many nodes fell ill within `at_once_s`, the one that was counted last among them or beside them, and half as
+    many of these are ill still.
+    """
+    count = least(symptom)
+    recovered = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {})
+    if not wide.members or len(wide.members) + len(recovered) < count:
+        return False
+    newest, within_s = next(reversed(wide.members.values())), symptom.at_once_s
+    begun = [
+        (at, still)
+        for nodes, still in ((wide.members, True), (recovered, False))
+        for node, at in nodes.items()
+        if abs(at - newest) <= within_s and not _had_just_started(ctx, node, at)
+    ]
+    begun.sort()
+    step = int(count) - 1
+    return any(
+        begun[last][0] - begun[last - step][0] <= within_s
+        and 2 * sum(still for _, still in begun[last - step : last + 1]) >= count
+        for last in range(step, len(begun))
+    )
+
+
+def _had_just_started(ctx: Context, node: str, at: float) -> bool:
+    known = ctx.state.nodes.get(node)
+    return known is not None and bool(known.started_at) and -SLACK_S <= at - known.started_at <= FIRST_LOOK_S

@@ -1,0 +1,47 @@
+"""People who have drained a node work on it: that it is silent while they restart it is no news to them. Pure.
+
+The scheduler is asked when the hold-off of such an incident ends and nothing wider explains it, so that no storm asks it about
+thousands of nodes. A drain of ours, of a health check or of the scheduler itself is nobody's work. It is not for ever: what lasts
+for the rule's `drained_s` is told all the same, for a node may be forgotten.
+"""
+
+from brain.core.context import Context
+from brain.core.effects import AskJobs
+from brain.core.pack.spec import Rule
+from brain.core.state import Incident, IncidentState
+
+ANSWERS_S = 20.0  # so long the scheduler may take; then it is told as of any other node
+AGAIN_S = 300.0  # how often it is asked again whether the drain stands
+
+
+def why_not_yet(ctx: Context, rule: Rule | None, incident: Incident) -> tuple[str, float]:
+    """Why an incident whose hold-off is over is not told yet, and in how many seconds that is asked again; empty: it is told."""
+    settings = ctx.compiled.settings
+    if (
+        rule is None
+        or not incident.node
+        or not settings.ask_jobs
+        or ctx.now >= incident.opened_at + rule.drained_s
+    ):
+        return "", 0.0
+    answer = ctx.state.jobs.get(incident.node)
+    if answer is None:
+        if not incident.drain_asked_at:
+            incident.drain_asked_at = ctx.now
+            ctx.effects.append(AskJobs(node=incident.node))
+        left_s = incident.drain_asked_at + ANSWERS_S - ctx.now
+        return ("the scheduler is asked whether somebody has drained it", left_s) if left_s > 0 else ("", 0.0)
+    incident.drain_asked_at = 0.0
+    if not answer.known or not answer.drained or answer.ours is not False:
+        return "", 0.0
+    left_s = incident.opened_at + rule.drained_s - ctx.now
+    return f"somebody has drained {incident.node} ({answer.drained}) and may be at work on it", min(
+        AGAIN_S, left_s
+    )
+
+
+def answered(ctx: Context, node: str) -> None:
+    """The scheduler has said who has drained a node: what waits for that is judged now."""
+    for incident in ctx.index.open_at.get(node, {}).values():
+        if incident.state is IncidentState.SETTLING and incident.drain_asked_at:
+            ctx.set_timer(f"incident:{incident.id}", ctx.now)

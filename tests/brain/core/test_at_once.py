@@ -1,0 +1,100 @@
+"""Nodes that fall ill at once share a cause, however few of the cell they are; agents that have just started show none."""
+
+from typing import Any
+
+import pytest
+
+from brain.adapters.snapshot import dump, parse
+from brain.core.engine import Engine
+from brain.core.inputs import NodeState
+from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Paging, Priority
+from tests.brain.world import Story, pack
+
+NODES = 400
+
+
+def site(**settings: Any) -> Story:
+    """400 nodes that have been heard for long; nothing is known of where they are, and no remedy helps."""
+    story = Story(pack(**settings), heals=False)
+    for number in range(NODES):
+        story.time.feed(NodeState(id=f"h{number}", node=f"n{number}", alive=True), 1)
+    story.run(2)
+    return story
+
+
+def ill(story: Story, count: int, every_s: float, *, late: int = 0, started: bool = False) -> list[Any]:
+    """So many nodes lose a link, one after the other. `late`: so many of them tell it ten minutes later. The cell's incidents."""
+    for number in range(count):
+        at = 1000 + number * every_s
+        age_s = 600.0 if number < late else 0.0
+        if started:
+            story.event(at + age_s - 5, "agent.started", "node", f"n{number}")
+        story.event(at + age_s, "link.state", "link/eth0", f"n{number}", age_s=age_s, up=False)
+    story.run(2500)
+    return [one for one in story.incidents() if one.scope == "cell"]
+
+
+@pytest.mark.parametrize(
+    ("count", "every_s", "shared"),
+    [
+        pytest.param(8, 4, True, id="eight within half a minute"),
+        pytest.param(20, 0, True, id="twenty in one moment"),
+        pytest.param(7, 0, False, id="seven in one moment"),
+        pytest.param(20, 5, False, id="twenty in two minutes, never eight of them within half a minute"),
+    ],
+)
+def test_what_is_at_once(count: int, every_s: float, shared: bool) -> None:
+    """Eight of 400 are no large share: their closeness makes the cause."""
+    assert bool(ill(site(), count, every_s)) is shared
+
+
+def test_it_is_by_when_the_facts_occurred() -> None:
+    """Five of nine tell it ten minutes later, for their uplink was full."""
+    (incident,) = ill(site(), 9, 1, late=5)
+    assert len(incident.affected) == 9
+
+
+def test_agents_that_have_just_started_tell_what_they_find() -> None:
+    """What twelve of them say at their first look has been so for nobody knows how long."""
+    assert not ill(site(), 12, 1, started=True)
+
+
+@pytest.mark.parametrize("settings", [{"shared_at_once_s": 0.0}, {"shared_nodes": 30}], ids=str)
+def test_a_site_may_want_it_otherwise(settings: dict[str, Any]) -> None:
+    """Never, or with more nodes."""
+    assert not ill(site(**settings), 12, 1)
+
+
+def test_few_nodes_are_never_enough() -> None:
+    """A site that takes three nodes and a large share for a shared cause does not mean three of 400."""
+    assert not ill(site(shared_nodes=3), 5, 0)
+    assert ill(site(shared_nodes=3), 8, 0)
+
+
+def test_it_is_as_urgent_as_it_is_large() -> None:
+    """A few nodes are P1; when it has grown to a tenth of the cell it is P0, and people hear that."""
+    story = site()
+    (incident,) = ill(story, 10, 0)
+    assert (incident.severity, incident.page) == (Priority.P1, Paging.OPEN)
+    for number in range(10, 45):
+        story.event(2600 + number, "link.state", "link/eth0", f"n{number}", up=False)
+    story.run(2700)
+    (incident,) = [one for one in story.incidents() if one.scope == "cell"]
+    assert incident.severity == Priority.P0
+    assert any("raised from P1 to P0" in page.text for page in story.time.pages)
+
+
+def test_it_lasts_while_half_of_those_that_it_takes_are_ill() -> None:
+    """Four of eight keep it up after minutes without news; three do not. A restart changes nothing."""
+    story = site()
+    ill(story, 8, 0)
+    story.engine = Engine(parse(dump(story.engine.state)), actions=ACTIONS)
+    story.time.engine = story.engine
+    for number in range(4):
+        story.event(3000, "link.state", "link/eth0", f"n{number}", up=True)
+    story.run(4000)
+    assert [one.state for one in story.incidents() if one.scope == "cell"] == ["open"]
+    story.event(4001, "link.state", "link/eth0", "n4", up=True)
+    story.run(4200)
+    assert [one.state for one in story.incidents() if one.scope == "cell"] == ["closed"]
