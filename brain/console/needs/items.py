@@ -1,6 +1,7 @@
 """Makes the items of the page of whoever is on call from the engine's memory. Each is made in one go, many of them in slices."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 from agent.contract.counted import counted
 from agent.contract.messages import clip
@@ -123,7 +124,6 @@ def wanted_approval(run: Run, state: State) -> WantedApprovalShape | None:
     if run.rung >= len(rungs):
         return None
     rung = rungs[run.rung]
-    answer = state.jobs.get(run.node)
     return WantedApprovalShape(
         run=run.id,
         runbook=run.runbook.name,
@@ -133,8 +133,20 @@ def wanted_approval(run: Run, state: State) -> WantedApprovalShape | None:
         repeat=repeat(rung),
         why=run.why,
         valid_s=state.pack.settings.approval_s if state.pack else 0.0,
-        jobs=list(answer.jobs) if answer and answer.known else None,
+        jobs=_jobs_there(run, state),
     )
+
+
+def _jobs_there(run: Run, state: State) -> list[str] | None:
+    """What runs on a run's node, by the newest answer of its scheduler, for whatever sake it was asked; None: there is none."""
+    found = []
+    answer, incident = state.jobs.get(run.node), state.incidents.get(run.incident)
+    if answer is not None and answer.known:
+        found.append((answer.at, list(answer.jobs)))
+    told = incident.hit.get(run.node) if incident is not None else None
+    if told is not None and told.at and told.scheduler != "":
+        found.append((told.at, [one.job.id for one in told.jobs if not one.gone_at]))
+    return max(found)[1] if found else None
 
 
 def hold(one: Hold, now: float, allowed: Allowed) -> NeedShape | None:
@@ -147,7 +159,8 @@ def hold(one: Hold, now: float, allowed: Allowed) -> NeedShape | None:
         scope=one.scope,
         since=one.since,
         until=one.until,
-        text=f"{do(one.who, 'holds')} {one.scope}: {one.why}; that ends by itself at {shapes.iso(one.until)}",
+        text=f"{do(one.who, 'holds')} {one.scope}: {one.why}; that ends by itself at "
+        f"{datetime.fromtimestamp(one.until, UTC):%m-%d %H:%MZ}",
         verbs=[("hold", {"scope": one.scope}), ("release", {"scope": one.id})],
         allowed=allowed,
     )
