@@ -25,7 +25,9 @@ def test_no_node_is_held_for_ever_for_a_place_that_nobody_hears_of(
     for node in NODES:
         story.event(1, "agent.started", "node", node)
     for number, node in enumerate(NODES[: 8 + strays]):
-        story.event(100 + number / 10, "nvml.refused", "node", node, what="driver", age_s=ages.get(number, 0.0))
+        story.event(
+            100 + number / 10, "nvml.refused", "node", node, what="driver", age_s=ages.get(number, 0.0)
+        )
     story.run(100 + 6 * 3600)
     said = [one for one in story.incidents() if one.state not in OVER]
     assert not [one.scope for one in said if one.node]

@@ -29,7 +29,9 @@ class Tmux:
         self._status.unlink(missing_ok=True)
         # tmux sees an end by two signs, in either order, and may wait for ever for the status: the shell writes it down.
         shell = ("sh", "-c", 'trap : INT; "$@"; echo $? >"$0.new"; mv "$0.new" "$0"', str(self._status))
-        self._tmux("-f", str(config), "new-session", "-d", "-x", str(columns), "-y", str(rows), *shell, *command)
+        self._tmux(
+            "-f", str(config), "new-session", "-d", "-x", str(columns), "-y", str(rows), *shell, *command
+        )
 
     def _tmux(self, *args: str) -> str:
         done = subprocess.run(

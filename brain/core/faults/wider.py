@@ -240,9 +240,16 @@ def nobody_has(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) ->
     that of another place around the node. It is asked at once which place it is, for the gate counts the node there (law 6).
     """
     match = match_at(ctx, symptom.of, wide.scope)
-    if not match or match in ctx.index.by_match or match in ctx.index.stood_for or match in ctx.state.dismissed:
+    if (
+        not match
+        or match in ctx.index.by_match
+        or match in ctx.index.stood_for
+        or match in ctx.state.dismissed
+    ):
         return False
-    if not any((rule.cause or rule.name) in ctx.index.by_cause for rule in ctx.compiled.counting.get(symptom.of, ())):
+    if not any(
+        (rule.cause or rule.name) in ctx.index.by_cause for rule in ctx.compiled.counting.get(symptom.of, ())
+    ):
         return False  # what explains it counts no nodes
     around = (*ctx.compiled.topology.above(node), *jobs.around(ctx, symptom.of, (node,)))
     return not any(match_at(ctx, symptom.of, place) in ctx.index.by_match for place in around)
