@@ -49,7 +49,7 @@ export function view(state) {
     <section class="card"><h2>${t('rule-matches')}</h2>
       ${conditionList(rule.when, rule.symptoms)}
       <p class="small">${rule.hold_off_s ? html`${t('rule-hold-off', { span: span(rule.hold_off_s) })} ` : nothing}${t('rule-resolve', { span: span(rule.resolve_delay_s) })}</p>
-      ${rule.inhibits.length ? html`<h3>${t('rule-inhibits')}</h3><p>${rule.inhibits.map((one, n) => html`${n ? ', ' : nothing}<a href="/rules?q=${encodeURIComponent(one)}">${one}</a>`)}</p>` : nothing}
+      ${rule.inhibits.length ? html`<h3>${t('rule-inhibits')}</h3><p>${[...new Set(rule.inhibits)].map((one, n) => html`${n ? ', ' : nothing}<a href="/rules?q=${encodeURIComponent(one)}">${one}</a>`)}</p>` : nothing}
     </section>
     ${came(state)}
     <p class="small">${t('rule-source')} <code>${rule.source || t('rules-made')}</code> · ${t('rules-version', { pack: rule.pack })}</p>

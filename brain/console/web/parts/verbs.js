@@ -50,7 +50,7 @@ export function sayButton(state, one, { main = false, approval = null, what = ''
   const ask = {
     approve: () => askApprove(state, args, approval),
     deny: () => askDeny(state, args.id),
-    ack: () => give('ack', args),
+    ack: () => askAck(state, args.id),
     hold: () => askHold(state, args.scope),
     close: () => askClose(state, args.id),
     return: () => askReturn(state, args.node),
@@ -63,6 +63,11 @@ export function sayButton(state, one, { main = false, approval = null, what = ''
 /** Asks for an approval: what exactly would be done, and what it disrupts, stands in the question. */
 export function askApprove(state, args, approval) {
   askFor(state, { title: t('approve-title'), body: exactly(approval), action: t('verb-approve'), careful: true, then: () => give('approve', args) })
+}
+
+/** Asks before somebody says that they have it: nobody is called again. */
+export function askAck(state, id) {
+  askFor(state, { title: t('ack-title'), body: html`<p>${t('ack-what')}</p>`, action: t('verb-ack'), then: () => give('ack', { id }) })
 }
 
 /** Asks before the breaker is reset. */
