@@ -29,6 +29,7 @@ from brain.core.state import IncidentState, RunState
 from docs import (
     answer_types,
     api_page,
+    because,
     coverage,
     field_comments,
     field_tables,
@@ -357,6 +358,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/coverage.md": coverage.page,
     "docs/scale.md": scale.page,
     "brain/cli/answers.py": answer_types.module,
+    "brain/console/web/words/en/because.ftl": because.catalogue,
     "deploy/agent.toml": agent_toml,
 }
 

@@ -5,9 +5,11 @@ import { FluentBundle, FluentResource } from './vendor/fluent/index.js'
 
 export const LANGUAGES = { en: 'English', zh: '中文' }
 const KEPT = 'gpuward-language'
+const REASON = /^(because-[\w-]+) = (.+)$/gm
 let bundle = null
 let english = null
 let chosen = 'en'
+let reasons = null // [English words, key], the longest first
 
 /** Loads the catalogue of the language that was chosen here, else of the browser's. */
 export async function begin() {
@@ -51,6 +53,17 @@ export function either(texts) {
   return (texts && (texts[chosen] || texts.en)) || ''
 }
 
+/**
+ * Why a rule thinks so, in the reader's language: the rules' own words are English, and their key in the catalogue is found by them.
+ * What a brain has added behind them, and a site's own rules, stand as they are.
+ */
+export function because(text) {
+  if (chosen === 'en' || !text) return text
+  reasons ??= english.reasons()
+  const [words, id] = reasons.find(([one]) => text.startsWith(one)) ?? []
+  return id && bundle.hasMessage(id) ? `${t(id)}${text.slice(words.length)}` : text
+}
+
 /** What this browser remembers under a name; empty: nothing, or it may not. */
 export function remembered(name) {
   try {
@@ -73,6 +86,8 @@ async function load(name) {
   const answer = await fetch(`/web/words/${name}.ftl`)
   if (!answer.ok) throw new Error(`the words of ${name}: ${answer.status}`)
   const made = new FluentBundle(name, { useIsolating: false })
-  made.addResource(new FluentResource(await answer.text()))
+  const text = await answer.text()
+  made.addResource(new FluentResource(text))
+  made.reasons = () => [...text.matchAll(REASON)].map(([, id, words]) => [words, id]).sort(([a], [b]) => b.length - a.length)
   return made
 }

@@ -10,7 +10,7 @@ import { scopeMark, severity, stateMark } from '../parts/marks.js'
 import { time } from '../parts/times.js'
 import { askAck, askApprove, askClose, askDeny, askHold, askNote, askReturn, may, verbButton } from '../parts/verbs.js'
 import { whose } from '../parts/whose.js'
-import { either, t, word } from '../words.js'
+import { because, either, t, word } from '../words.js'
 
 const OVER = ['closed', 'explained']
 const LINES = 12 // of evidence and of notes, before "all"
@@ -49,7 +49,7 @@ export function view(state) {
         ${incident.pages.passed_to ? html`<p class="waits">${t('alert-passed-to')} <a href="/incidents/${encodeURIComponent(incident.pages.passed_to)}">${incident.pages.passed_to}</a></p>` : nothing}
       </header>
       ${waiting ? approval(state, waiting) : nothing}
-      ${because(state, incident, rule)}
+      ${whyCard(incident, rule)}
       ${sure(state.data)}
       ${places(state.data)}
       ${runs.length ? repeat([...runs].reverse(), (run) => run.id, (run) => ladder(state, run)) : html`
@@ -84,11 +84,11 @@ function approve(state, run, main = true) {
   return verbButton(state, 'approve', t('verb-approve'), () => askApprove(state, args, run.approval), { main })
 }
 
-function because(state, incident, rule) {
+function whyCard(incident, rule) {
   const { knowledge } = rule
   return html`<section class="card">
     <h2>${t('why-we-think-so')}</h2>
-    <p>${rule.because}</p>
+    <p>${because(rule.because)}</p>
     ${knowledge ? html`<p>${either(knowledge.cause)}</p>
       <h3>${t('what-to-do')}</h3><p>${either(knowledge.todo)}</p>
       ${knowledge.links.map((link) => html`<p>${outside(link)}</p>`)}` : nothing}
