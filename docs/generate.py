@@ -29,10 +29,10 @@ from brain.core.state import IncidentState, RunState
 from docs import (
     answer_types,
     api_page,
-    because,
     coverage,
     field_comments,
     field_tables,
+    pack_words,
     plug_ins,
     scale,
     telemetry_tables,
@@ -358,7 +358,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/coverage.md": coverage.page,
     "docs/scale.md": scale.page,
     "brain/cli/answers.py": answer_types.module,
-    "brain/console/web/words/en/because.ftl": because.catalogue,
+    "brain/console/web/words/en/pack.ftl": pack_words.catalogue,
     "deploy/agent.toml": agent_toml,
 }
 

@@ -164,6 +164,24 @@ def test_a_hold_that_ends_has_a_name_and_an_end_everywhere(up: Up, browser: Brow
         expect(page.locator(".card li strong", has_text="a hold ends soon")).to_have_count(1)
 
 
+def test_runbooks_and_drills_are_told_in_chinese(up: Up, browser: Browser, incident: str) -> None:
+    """What they are for, what each rung does, and how a drill ends; a drill is found by these words."""
+    with look(browser, url(up), DESK, language="zh-CN") as one:
+        one.log_in(token(up))
+        page = one.open("/runbooks/reset-gpu")
+        expect(page.locator(".head")).to_contain_text("复位需要复位的 GPU")
+        expect(page.locator(".flight").first).to_contain_text("收集有上限的证据包")
+        page = one.open(f"/incidents/{incident}")
+        expect(page.locator(".run").first).to_contain_text("复位需要复位的 GPU")
+        page = one.open("/rehearse")
+        page.fill("input[type=search]", "停用再启用")
+        expect(page.locator(".drill")).to_have_count(1)
+        page.locator(".drill input").check()
+        expect(page.locator(".drill")).to_contain_text("对其 link.bounce")
+        page.click(".bar button[type=submit]")
+        expect(page.locator("dialog")).to_contain_text("网络接口失去载波")
+
+
 def test_why_a_rule_thinks_so_is_told_in_chinese(up: Up, browser: Browser, incident: str) -> None:
     """On the pages of the rule and of its incidents, and in the lists; what a brain has added to it, and what a site has written
     itself, stands as it is.

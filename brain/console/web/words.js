@@ -5,11 +5,11 @@ import { FluentBundle, FluentResource } from './vendor/fluent/index.js'
 
 export const LANGUAGES = { en: 'English', zh: '中文' }
 const KEPT = 'gpuward-language'
-const REASON = /^(because-[\w-]+) = (.+)$/gm
+const WRITTEN = /^(said-of-[\w-]+) = (.+)$/gm
 let bundle = null
 let english = null
 let chosen = 'en'
-let reasons = null // [English words, key], the longest first
+let own = null // [English words, key], the longest first
 
 /** Loads the catalogue of the language that was chosen here, else of the browser's. */
 export async function begin() {
@@ -54,13 +54,13 @@ export function either(texts) {
 }
 
 /**
- * Why a rule thinks so, in the reader's language: the rules' own words are English, and their key in the catalogue is found by them.
- * What a brain has added behind them, and a site's own rules, stand as they are.
+ * What rules, runbooks, actions and drills say of themselves, in the reader's language: their own words are English, and their key in
+ * the catalogue is found by them. What a brain has added behind them, and what a site has written itself, stands as it is.
  */
-export function because(text) {
+export function written(text) {
   if (chosen === 'en' || !text) return text
-  reasons ??= english.reasons()
-  const [words, id] = reasons.find(([one]) => text.startsWith(one)) ?? []
+  own ??= english.written()
+  const [words, id] = own.find(([one]) => text === one || text.startsWith(`${one};`)) ?? []
   return id && bundle.hasMessage(id) ? `${t(id)}${text.slice(words.length)}` : text
 }
 
@@ -88,6 +88,6 @@ async function load(name) {
   const made = new FluentBundle(name, { useIsolating: false })
   const text = await answer.text()
   made.addResource(new FluentResource(text))
-  made.reasons = () => [...text.matchAll(REASON)].map(([, id, words]) => [words, id]).sort(([a], [b]) => b.length - a.length)
+  made.written = () => [...text.matchAll(WRITTEN)].map(([, id, words]) => [words, id]).sort(([a], [b]) => b.length - a.length)
   return made
 }

@@ -3,7 +3,7 @@
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { load, ownState, say, state } from '../app.js'
 import { get, post, Problem } from '../net.js'
-import { t, word } from '../words.js'
+import { t, word, written } from '../words.js'
 import { exactly } from './approval.js'
 import { askFor, refuse } from './dialog.js'
 import { scopeMark } from './marks.js'
@@ -142,7 +142,7 @@ export async function askStart(state, node) {
   }
   askFor(state, {
     title: t('start-title', { node }),
-    body: html`<p>${t('start-what')}</p><ul class="plain small">${found.map((one) => html`<li><strong>${one.name}</strong>: ${one.summary}</li>`)}</ul>`,
+    body: html`<p>${t('start-what')}</p><ul class="plain small">${found.map((one) => html`<li><strong>${one.name}</strong>: ${written(one.summary)}</li>`)}</ul>`,
     action: t('verb-start'),
     fields: [
       { name: 'runbook', label: t('runbook'), value: found[0].name, options: found.map((one) => [one.name, one.name]) },
@@ -164,7 +164,7 @@ export function askForget(state, node) {
 export function askDrill(state, drill, node, then) {
   askFor(state, {
     title: t('drill-title', { name: drill.name }),
-    body: html`<p>${drill.summary}</p><p class="exact">${node ? scopeMark(`node/${node}`) : t(drill.affects === 'all' ? 'drill-on-all' : 'drill-on-first')}</p>
+    body: html`<p>${written(drill.summary)}</p><p class="exact">${node ? scopeMark(`node/${node}`) : t(drill.affects === 'all' ? 'drill-on-all' : 'drill-on-first')}</p>
       <p class="small">${t('drill-simulated')}</p>`,
     action: t(drill.breaks ? 'verb-drill' : 'verb-repair'),
     then: async () => {
