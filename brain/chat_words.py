@@ -24,8 +24,16 @@ class Button:
         return orjson.dumps({"verb": self.verb, "args": dict(self.args)}).decode()
 
 
-def label(button: Button) -> str:
-    """What stands on it: what it is for."""
+# The verbs in Chinese: on buttons, and as people type them
+CHINESE: Mapping[str, str] = {"ack": "我来处理", "approve": "批准", "deny": "拒绝", "hold": "暂停"}
+
+
+def label(button: Button, language: str = "en") -> str:
+    """What stands on it: what it is for. `language`: of the card; `zh` is Chinese alone."""
+    if language == "zh" and button.verb in CHINESE:
+        about = button.args.get("rung") or button.args.get("scope" if button.verb == "hold" else "id", "")
+        lasts = f" {HOLD_S / 3600:.0f} 小时" if button.verb == "hold" else ""
+        return CHINESE[button.verb] if button.verb == "ack" else f"{CHINESE[button.verb]} {about}{lasts}"
     match button.verb:
         case "approve":
             return f"Approve {button.args.get('rung', '')}"
@@ -34,6 +42,11 @@ def label(button: Button) -> str:
         case "hold":
             return f"Hold {button.args.get('scope', '')} for {HOLD_S / 3600:.0f} h"
     return "Acknowledge" if button.verb == "ack" else button.verb.capitalize()
+
+
+def question(button: Button, language: str = "en") -> str:
+    """What is asked before it counts."""
+    return f"{CHINESE[button.verb]}？" if language == "zh" else f"{button.verb.capitalize()}?"
 
 
 def escape(text: str) -> str:

@@ -32,6 +32,7 @@ from docs import (
     coverage,
     field_comments,
     field_tables,
+    pack_words,
     plug_ins,
     scale,
     scenario_schema,
@@ -359,6 +360,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/scale.md": scale.page,
     "brain/cli/answers.py": answer_types.module,
     "simulations/scenarios/schema.json": scenario_schema.text,
+    "brain/console/web/words/en/pack.ftl": pack_words.catalogue,
     "deploy/agent.toml": agent_toml,
 }
 

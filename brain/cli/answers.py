@@ -535,6 +535,7 @@ class ChainJson(TypedDict):
     place_sure: float
     changes: list[ChangeJson]
     trace_id: str
+    verbs: list[VerbJson]
 
 
 class PastJson(TypedDict):
@@ -779,6 +780,13 @@ class NodeFiguresJson(TypedDict):
 class JobFiguresJson(TypedDict):
     job: str
     incidents: int
+    tenant: str
+
+
+class TenantFiguresJson(TypedDict):
+    tenant: str
+    incidents: int
+    jobs: int
 
 
 class ReportJson(TypedDict):
@@ -790,6 +798,7 @@ class ReportJson(TypedDict):
     causes: list[CauseFiguresJson]
     nodes: list[NodeFiguresJson]
     jobs: list[JobFiguresJson]
+    tenants: list[TenantFiguresJson]
     not_known: list[str]
     not_known_texts: list[TwoLanguagesJson]
 

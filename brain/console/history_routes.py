@@ -6,7 +6,7 @@ from aiohttp import web
 
 from agent.contract.messages import clip
 from brain.console import lists, shapes, who_is_hit, why
-from brain.console.access.route import Route
+from brain.console.access.route import Route, person
 from brain.console.answers import encoded
 from brain.console.api import table
 from brain.console.api.base import Nothing
@@ -15,6 +15,8 @@ from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, History
 from brain.console.explain import explain
 from brain.console.named import HAVE
+from brain.console.needs import items
+from brain.console.needs.verbs import Allowed
 from brain.console.reading import Reading, Rests
 
 
@@ -44,6 +46,7 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
 
     async def explained(asked: Checked[Nothing, Nothing]) -> web.StreamResponse:
         id_, state, judge = asked.id, brain.live.state, why.asking(brain)
+        allowed = Allowed(person=person(asked.http), state=state, chosen=brain.config.console.two_persons)
 
         def work(history: History) -> bytes:
             found = explain(history, state, id_, traced=brain.config.traces.on, judge=judge)
@@ -51,7 +54,7 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
                 raise _unknown(
                     history, "incident", id_, f", and nothing else of that id: explain takes {HAVE}"
                 )
-            return encoded(found)
+            return encoded(found.model_copy(update={"verbs": items.of_chain(found, allowed)}))
 
         return await reading.answer(asked.http, work)
 

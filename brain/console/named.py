@@ -28,6 +28,8 @@ _MOST_INCIDENTS = 1000
 def find(history: History, state: State, id_: str) -> FoundShape | None:
     """Returns what an id names; None: nothing that is known. A bundle's name, `<node>/<command>`, is that of its command."""
     id_ = id_.rpartition("/")[2]
+    if not id_.partition(".")[0]:
+        return None  # the beginning of every id, and the cause of what nothing has caused
     if id_.startswith(f"{ids.HOLD}-"):
         return _hold(history, state, id_)
     if id_.startswith(f"{ids.ALERT_GROUP}-"):

@@ -22,7 +22,7 @@ from agent.contract.errors import ActionError, ConfigError, Refused
 from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
-from brain.chat_words import Button, label
+from brain.chat_words import Button, label, question
 from brain.notify import http
 from brain.notify.app_answers import AppToken, Codes
 from brain.notify.first_messages import FirstMessages
@@ -160,7 +160,9 @@ def card(message: PageMessage, want: FeishuOptions) -> dict[str, Any]:
     body = unaddressed(message.body(want.language, MAX_TEXT))
     elements: list[dict[str, Any]] = [{"tag": "div", "text": _words(body, MAX_TEXT)}]
     if want.buttons and message.buttons:
-        elements.append({"tag": "action", "actions": [_button(one, message) for one in message.buttons]})
+        elements.append(
+            {"tag": "action", "actions": [_button(one, message, want.language) for one in message.buttons]}
+        )
     over = message.status == "resolve"
     return {
         "config": {"wide_screen_mode": True, "update_multi": True},
@@ -172,16 +174,16 @@ def card(message: PageMessage, want: FeishuOptions) -> dict[str, Any]:
     }
 
 
-def _button(button: Button, message: PageMessage) -> dict[str, Any]:
+def _button(button: Button, message: PageMessage, language: Language) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "tag": "button",
-        "text": _words(inert(label(button)), MAX_LABEL),
+        "text": _words(inert(label(button, language)), MAX_LABEL),
         "type": _TYPES.get(button.verb, "default"),
         "value": {"verb": button.verb, "args": dict(button.args)},
     }
     if button.verb in _TYPES:
-        asked = inert(f"{label(button)} ({message.subject})")
-        shown["confirm"] = {"title": _words(f"{button.verb.capitalize()}?", 100), "text": _words(asked, 300)}
+        asked = inert(f"{label(button, language)} ({message.subject})")
+        shown["confirm"] = {"title": _words(question(button, language), 100), "text": _words(asked, 300)}
     return shown
 
 

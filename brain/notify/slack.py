@@ -22,7 +22,7 @@ from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
 from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
-from brain.chat_words import MAX_VALUE, escape, label
+from brain.chat_words import MAX_VALUE, escape, label, question
 from brain.notify import http
 from brain.notify.first_messages import FirstMessages
 from brain.notify.message import Language, PageMessage, unaddressed
@@ -100,7 +100,7 @@ class Slack:
             return
         thread = self._first.of(message)
         if self._want.buttons:
-            shown["blocks"] = [*shown["blocks"][: MAX_BLOCKS - 1], *actions(message)]
+            shown["blocks"] = [*shown["blocks"][: MAX_BLOCKS - 1], *actions(message, self._want.language)]
         answer = await self._post(message, shown, thread)
         if thread and answer.get("error") in _GONE:
             thread = ""
@@ -171,7 +171,7 @@ def blocks(message: PageMessage, language: Language) -> list[dict[str, Any]]:
     return (shown + _plain("\n".join(words)))[:MAX_BLOCKS]
 
 
-def actions(message: PageMessage) -> list[dict[str, Any]]:
+def actions(message: PageMessage, language: Language = "both") -> list[dict[str, Any]]:
     """Returns the block with the message's buttons, if it has any: each carries exactly what the page says.
 
     https://docs.slack.dev/reference/block-kit/block-elements/button-element: a text of 75 characters, a value of 2,000.
@@ -183,16 +183,16 @@ def actions(message: PageMessage) -> list[dict[str, Any]]:
         element: dict[str, Any] = {
             "type": "button",
             "action_id": f"gpuward.{number}.{button.verb}",
-            "text": _words(label(button), MAX_LABEL),
+            "text": _words(label(button, language), MAX_LABEL),
             "value": button.value,
         }
         if style := _STYLES.get(button.verb):
             element["style"] = style
             element["confirm"] = {
-                "title": _words(f"{button.verb.capitalize()}?", 100),
-                "text": _words(f"{label(button)} ({message.subject})", 300),
-                "confirm": _words("Yes", 30),
-                "deny": _words("No", 30),
+                "title": _words(question(button, language), 100),
+                "text": _words(f"{label(button, language)} ({message.subject})", 300),
+                "confirm": _words("是" if language == "zh" else "Yes", 30),
+                "deny": _words("否" if language == "zh" else "No", 30),
             }
         elements.append(element)
     return [{"type": "actions", "elements": elements[:MAX_ELEMENTS]}] if elements else []

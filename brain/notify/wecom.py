@@ -42,6 +42,10 @@ _CODES = Codes(
     no_token=(40001, 40014, 42001),
     later=(-1, 45009, 45033),  # busy; asked too often; too many at once
 )
+_GONE = (
+    ("see below", "over"),
+    ("见下方", "已结束"),
+)  # what stands where the buttons of an older card were: English, Chinese
 _STYLES = {"approve": 1, "deny": 3}  # blue, red; 4: grey
 
 
@@ -119,13 +123,13 @@ class WeCom:
         code = ""
         try:
             if before := self._cards.of(message):
-                gone = {"replace_name": "over" if message.status == "resolve" else "see below"}
+                gone = {"replace_name": _GONE[self._want.language == "zh"][message.status == "resolve"]}
                 atall = {"atall": 1, "agentid": self._want.agent, "response_code": before, "button": gone}
                 await self._call("message/update_template_card", atall)
         except ActionError as error:
             _log.warning("%s: the card of %s keeps its buttons: %s", self._name, message.dedup_key, error)
         try:
-            if shown := card(message):
+            if shown := card(message, self._want.language):
                 new = self._to({"msgtype": "template_card", "template_card": shown})
                 code = str((await self._call("message/send", new)).get("response_code", ""))
         except ActionError as error:
@@ -164,7 +168,7 @@ def text_of(message: PageMessage, want: WeComOptions) -> str:
     return text
 
 
-def card(message: PageMessage) -> dict[str, Any]:
+def card(message: PageMessage, language: Language = "both") -> dict[str, Any]:
     """Returns the card with the page's buttons; empty: it has none."""
     buttons = [one for one in message.buttons if len(one.value.encode()) <= MAX_KEY][:MAX_BUTTONS]
     if not buttons:
@@ -176,7 +180,7 @@ def card(message: PageMessage) -> dict[str, Any]:
         "task_id": sha256(message.id.encode()).hexdigest()[:32],
         "button_list": [
             {
-                "text": clip(inert(label(one)), MAX_LABEL),
+                "text": clip(inert(label(one, language)), MAX_LABEL),
                 "style": _STYLES.get(one.verb, 4),
                 "key": one.value,
             }

@@ -16,8 +16,9 @@ from brain.console.api.verbs import CommandBody
 from brain.console.needs import items, routes
 from brain.console.needs.verbs import Allowed
 from brain.console_config import Role
+from brain.core.jobs_seen import JobSeen
 from brain.core.pack.spec import Mode, Priority
-from brain.core.state import Hold, IncidentState, OwnedDrain
+from brain.core.state import HitJob, HitNode, Hold, IncidentState, NodeJobs, OwnedDrain
 from tests.brain.world import GPU, Story, pack
 
 
@@ -63,6 +64,30 @@ def test_an_approval_says_exactly_what_is_approved(asking: Story) -> None:
     assert run.approved.what == item.approval.what
     (page,), healing = now(asking)  # the run goes on; the page waits
     assert (page.kinds, healing, "approve" in verbs(page)) == ([NeedKind.PAGE], [], False)
+
+
+def test_an_approval_names_the_jobs_that_its_incident_knows(asking: Story) -> None:
+    """Nobody has asked for the run's sake yet: what the scheduler has said to people counts, the newer answer first."""
+    (incident,) = asking.engine.state.incidents.values()
+    there = HitJob(job=JobSeen(id="4711", user="ann"), since=15.0)
+    gone = HitJob(job=JobSeen(id="4712"), since=15.0, gone_at=16.0)
+    incident.hit["n1"] = HitNode(asked=1, known_since=15.0, at=16.0, scheduler="slurm", jobs=[there, gone])
+    assert _jobs(asking) == ["4711"]
+    incident.hit["n1"] = HitNode(asked=1, known_since=15.0, at=16.0, scheduler="slurm")
+    assert _jobs(asking) == [], "nobody is hit"
+    asking.engine.state.jobs["n1"] = NodeJobs(at=17.0, known=True, jobs=["4713"])
+    assert _jobs(asking) == ["4713"]
+    asking.engine.state.jobs["n1"] = NodeJobs(at=17.0, known=False, jobs=[])
+    assert _jobs(asking) == [], "an answer that says nothing takes nothing away"
+    for nothing in (HitNode(asked=1), HitNode(asked=1, at=16.0, scheduler=""), HitNode(asked=1, why="away")):
+        incident.hit["n1"] = nothing
+        assert _jobs(asking) is None
+
+
+def _jobs(story: Story) -> list[str] | None:
+    (item,), _ = now(story)
+    assert item.approval is not None
+    return item.approval.jobs
 
 
 @pytest.mark.parametrize(

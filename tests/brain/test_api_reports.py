@@ -14,8 +14,9 @@ from brain.adapters.readmodel import ReadModel
 from brain.console.api.report_shapes import ReportShape
 from brain.console.reports import reckon, show
 from brain.console.reports.reckon import Reckoned
+from brain.core.jobs_seen import JobSeen
 from brain.core.pack.spec import Rung
-from brain.core.state import IncidentState
+from brain.core.state import HitJob, HitNode, IncidentState
 from tests.brain.world import GPU, Story, history_of, pack
 
 SPANS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200)).map(lambda two: (min(two), max(two))))
@@ -80,6 +81,32 @@ def test_the_times_of_a_story(story: Story, model: ReadModel) -> None:
     assert lost.node_hours == found.total.node_hours == pytest.approx((9200 - drain.at) / 3600, abs=1e-3)
     assert [(one.node, one.incidents) for one in found.nodes] == [("n1", 1), ("n2", 1)]
     assert (found.total.incidents, found.total.without_people) == (2, 1.0)
+
+
+def test_jobs_and_tenants_are_those_that_were_hit(story: Story, model: ReadModel) -> None:
+    """As their scheduler has told it to people, also where no run began; a job of two incidents counts for both."""
+    mine, other = JobSeen(id="4711", user="ann"), JobSeen(id="4712", user="ann")
+    (link,), (gpu,) = story.incidents("link-down"), story.incidents("gpu-lost")
+    of_link = HitNode(asked=1, at=1010.0, scheduler="slurm", jobs=[HitJob(job=mine, since=1010.0)])
+    of_gpu = replace(of_link, jobs=[HitJob(job=one, since=2010.0) for one in (mine, other)])
+    nobodys = replace(of_link, jobs=[HitJob(job=JobSeen(id="4713"), since=1010.0)])
+    third = replace(link, id="inc-third", hit={"n3": nobodys})
+    model.write(10_000, (), [replace(link, hit={"n2": of_link}), replace(gpu, hit={"n1": of_gpu}), third])
+    found = report(model, 0.0, 9200.0)
+    assert [(one.job, one.tenant, one.incidents) for one in found.jobs] == [
+        ("4711", "ann", 2),
+        ("4712", "ann", 1),
+        ("4713", "", 1),
+    ]
+    assert [(one.tenant, one.incidents, one.jobs) for one in found.tenants] == [("ann", 2, 2), ("", 1, 1)]
+    assert "not for whom" not in " ".join(found.not_known)
+    rows = list(csv.DictReader(io.StringIO(show.table(reckoned(model, 0.0, 9200.0), lambda: None).decode())))
+    assert {row["id"]: (row["jobs"], row["tenants"]) for row in rows} == {
+        link.id: ("4711", "ann"),
+        gpu.id: ("4711 4712", "ann"),
+        "inc-third": ("4713", ""),
+    }
+    assert report(model, 5000.0, 9200.0).tenants == [], "it opened before"
 
 
 def test_a_time_has_what_opened_in_it_and_the_hours_of_what_had_opened_before(model: ReadModel) -> None:

@@ -182,7 +182,7 @@ def test_the_file_and_the_mail_have_it(whole: ToldReport, language: str) -> None
         if language == "zh"
         else (
             "Nobody is named",
-            "50 % of the time of 4 GPUs is known",
+            "50 % of the GPUs’ time is known (GPUs: 4)",
         )
     )
     assert (nobody in found.text, known in found.text) == (True, True)

@@ -17,6 +17,9 @@ from agent.contract.errors import BugError
 from brain import config
 from brain.adapters.readmodel import ReadModel
 from brain.console import shapes
+from brain.console.access.people import Person
+from brain.console.needs import items
+from brain.console.needs.verbs import Allowed
 from brain.console.reports import gather, mail
 from brain.console.reports.elements import Html, joined, tag
 from brain.console.reports.gather import StandingNow, ToldReport
@@ -71,6 +74,23 @@ def told(tmp_path: Path) -> ToldReport:
 def page(language: str = "en", url: str = "https://gpu.example.org:8470") -> ReportPage:
     """How it is told."""
     return ReportPage(words=Words(language), zone=ZONE, cell="default", console_url=url)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_no_incident_has_a_name_in_the_hand_over(told: ToldReport, language: str) -> None:
+    """A hold that ends, the breaker: as on the first page, and no word of the API."""
+    nobody = Allowed(person=Person(name="", grants=()), state=Story().engine.state, chosen=())
+    ends = items.hold(
+        Hold(id="hold-1", scope="node/n1", who="ann", why="cables", since=1.0, until=900.0), 2.0, nobody
+    )
+    assert ends is not None
+    assert ends.text == "ann holds node/n1: cables; that ends by itself at 01-01 00:15Z"
+    assert told.hand_over is not None
+    shift = replace(told.hand_over, needs=[ends, items.breaker(1.0, nobody)], needs_count=2)
+    text = Tags(page(language).file(replace(told, hand_over=shift)).decode()).text
+    for kind in ("hold_ends", "breaker"):
+        assert Words(language)(f"need-{kind}") in text
+    assert "hold_ends" not in text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -79,7 +79,7 @@ def test_plots_of_a_node(up: Up, browser: Browser) -> None:
         first.locator("summary").click()
         assert first.locator("tbody tr").count() == len(GPUS)
         assert "gpu/0000:1b:00" in first.inner_text()
-        assert "2 more lines" in first.inner_text()
+        assert "Lines that are not shown: 2" in first.inner_text()
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
         assert page.locator("main img").count() == 0
         assert not page.evaluate("document.body.dataset.hit")

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, FilePayload, Page
 
 from brain.console.words import LANGUAGES
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, Look, look, token
+from tests.web.kit import DESK, PHONE, Look, look, token, written
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 XSS = "<img src=x onerror=document.title='taken'>"
@@ -57,7 +57,13 @@ def test_the_verdict_is_that_of_the_command(up: Up, browser: Browser, tmp_path: 
         one.log_in(token(up))
         page = verdict(one, BOOT + LOST)
         text = page.inner_text(".verdict-part")
-        for part in (told["severity"], told["cause"], told["because"], told["sure"], *told["links"]):
+        for part in (
+            told["severity"],
+            told["cause"],
+            written(told["because"], language),
+            told["sure"],
+            *told["links"],
+        ):
             assert part in text
         for knowledge in told["advice"].values():
             assert " ".join(knowledge[language].split()) in " ".join(text.split())

@@ -57,6 +57,18 @@ def test_every_word_has_both_languages() -> None:
     assert chinese == english
 
 
+def test_one_is_no_plural() -> None:
+    """`1 nodes` is no English: what counts has both forms. The terminal view reads texts of one line (brain/console/words.py)."""
+    always_more = {"hit-share", "hit-all", "fleet-of"}  # of several nodes
+    counts = re.compile(r"\{ \$(?:n|gpus|all|here) \} (?:more |other )?[a-zA-Z]+s\b")
+    for file in sorted((FOLDER / "words" / "en").glob("*.ftl")):
+        for key, text in re.findall(
+            r"^([a-z][\w-]*) = (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            if not key.startswith(("top-", "said-of-")) and key not in always_more:
+                assert not counts.search(text), f"{key} = {text}"
+
+
 def test_no_key_stands_twice() -> None:
     keys = [key for file in catalogue("en").values() for key in file]
     assert sorted(set(keys)) == sorted(keys)
@@ -99,6 +111,7 @@ def test_every_word_is_used() -> None:
     prefixes |= {f"{one}-" for one in re.findall(r"\bword\(words, '([\w-]+)'", text)}
     prefixes |= {"run-"}  # stateMark takes it as an argument
     prefixes |= {"state-"}
+    prefixes |= {"said-of-"}  # found by the English words of what it is of
     for key in (key for file in catalogue("en").values() for key in file):
         assert f"'{key}'" in text or any(key.startswith(prefix) for prefix in prefixes), key
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page
 
 from brain.console.words import LANGUAGES
 from tests.e2e.up import Up, running
-from tests.web.kit import DESK, PHONE, look, token
+from tests.web.kit import DESK, PHONE, look, token, written
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
 DISRUPTS = {"nothing": "nothing", "job": "a job", "node": "the node", "fabric": "the fabric"}
@@ -71,7 +71,12 @@ def test_a_rule_says_what_it_means_and_what_came_of_it(up: Up, browser: Browser,
         one.log_in(token(up))
         page = one.open("/rules/link-down")
         text = page.inner_text("main")
-        for part in (rule["because"], rule["cause_text"][language], rule["source"], rule["pack"]):
+        for part in (
+            written(rule["because"], language),
+            rule["cause_text"][language],
+            rule["source"],
+            rule["pack"],
+        ):
             assert part in text
         assert "$drain" not in text
         for symptom in rule["symptoms"]:

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from brain.console.api.base import Shape, Time, TwoLanguagesShape
 from brain.console.api.incident_shapes import EvidenceShape, IncidentShape, NoteShape, RunShape
-from brain.console.api.needs_shapes import WantedApprovalShape
+from brain.console.api.needs_shapes import VerbShape, WantedApprovalShape
 from brain.console.api.status_shapes import HoldShape
 from brain.console.api.why_shapes import ChangeShape, PlaceConsideredShape, SurenessShape
 
@@ -131,3 +131,6 @@ class ChainShape(Shape):
         description="Which facts would change what it is taken for, as the rules are now."
     )
     trace_id: str = Field(description="Of its trace; empty: no traces are told.")
+    verbs: list[VerbShape] = Field(
+        default=[], description="What whoever asks may say about it now; of what is over, nothing."
+    )

@@ -55,10 +55,21 @@ class NodeFiguresShape(Shape):
 
 
 class JobFiguresShape(Shape):
-    """A job on whose nodes runs were at work."""
+    """A job that was hit."""
 
     job: str = Field(description="As the scheduler names it.")
-    incidents: int = Field(description="How many incidents had a run on a node on which it ran.")
+    incidents: int = Field(description="How many incidents were at nodes on which it ran.")
+    tenant: str = Field(
+        default="", description="Whose it is: its user; of a pod its namespace. Empty: not known."
+    )
+
+
+class TenantFiguresShape(Shape):
+    """Somebody whose jobs were hit."""
+
+    tenant: str = Field(description="A user; of pods a namespace. Empty: not known whose.")
+    incidents: int = Field(description="How many incidents were at nodes on which jobs of theirs ran.")
+    jobs: int = Field(description="How many jobs that was.")
 
 
 class ReportShape(Shape):
@@ -74,6 +85,9 @@ class ReportShape(Shape):
     causes: list[CauseFiguresShape] = Field(description="Those with the most incidents first.")
     nodes: list[NodeFiguresShape] = Field(description="The worst 50: by incidents, then by hours.")
     jobs: list[JobFiguresShape] = Field(description="Those with the most incidents first, at most 50.")
+    tenants: list[TenantFiguresShape] = Field(
+        default=[], description="Those with the most incidents first, at most 50."
+    )
     not_known: list[str] = Field(description="What nobody knows, a sentence each.")
     not_known_texts: list[TwoLanguagesShape] = Field(description="The same sentences, in both languages.")
 

@@ -11,17 +11,18 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from brain.chat_words import HOLD_S, MAX_VALUE
+from brain.chat_words import CHINESE, HOLD_S, MAX_VALUE
 from brain.console.api.verbs import CommandBody
 from brain.core.pack.spec import Scalar
 
-USAGE = "ack ID | approve RUN RUNG | deny RUN [WHY] | hold SCOPE [WHY]"
+USAGE = "ack ID | approve RUN RUNG | deny RUN [WHY] | hold SCOPE [WHY] (我来处理 | 批准 | 拒绝 | 暂停)"
 _ARGS: Mapping[str, frozenset[str]] = {
     "ack": frozenset({"id"}),
     "approve": frozenset({"id", "rung"}),
     "deny": frozenset({"id", "why"}),
     "hold": frozenset({"scope", "why"}),
 }
+_IN_CHINESE: Mapping[str, str] = {text: verb for verb, text in CHINESE.items()}
 _MENTION = re.compile(r"^(?:@\S+\s+)+")
 
 
@@ -57,7 +58,7 @@ def of_text(text: str, who: str) -> tuple[str, dict[str, Scalar]]:
     """(verb, args) of a typed line: USAGE, behind mentions. An approval must name the rung that it is for."""
     verb, _, rest = _MENTION.sub("", text.strip()).partition(" ")
     first, _, more = rest.strip().partition(" ")
-    verb, more = verb.lower(), more.strip()
+    verb, more = _IN_CHINESE.get(verb, verb.lower()), more.strip()
     match verb:
         case "ack" if first and not more:
             args = {"id": first}

@@ -1,11 +1,13 @@
 """Makes the items of the page of whoever is on call from the engine's memory. Each is made in one go, many of them in slices."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 from agent.contract.counted import counted
 from agent.contract.messages import clip
 from brain.console import shapes
-from brain.console.api.needs_shapes import NeedKind, NeedShape, WantedApprovalShape
+from brain.console.api.chain_shapes import ChainShape
+from brain.console.api.needs_shapes import NeedKind, NeedShape, VerbShape, WantedApprovalShape
 from brain.console.fleet.facts import OVER
 from brain.console.needs.verbs import Allowed
 from brain.console.pack.show import disrupts, repeat
@@ -39,19 +41,9 @@ def incident(one: Incident, state: State, drained: Sequence[str], allowed: Allow
     """Returns an incident's item; None: it is over."""
     if one.state in OVER:
         return None
-    run = next((state.runs[id_] for id_ in reversed(one.runs) if id_ in state.runs), None)
+    run = _newest(one, state)
     asking = run if run is not None and run.state is RunState.APPROVAL else None
     kinds = list(_kinds(one, asking, drained))
-    verbs: list[tuple[str, dict[str, Scalar]]] = []
-    if asking is not None:
-        verbs.append(("approve", {"id": asking.id, "rung": approvals.rung(asking)}))
-    if run is not None and not run.ended_at:
-        verbs.append(("deny", {"id": run.id}))
-    if not one.pages.acked_by:
-        verbs.append(("ack", {"id": one.id}))
-    verbs.append(("hold", {"scope": one.scope}))
-    verbs += [("return", {"node": node}) for node in drained[:1] if len(drained) == 1]
-    verbs.append(("close", {"id": one.id}))
     return NeedShape(
         kinds=kinds,
         id=one.id,
@@ -67,8 +59,38 @@ def incident(one: Incident, state: State, drained: Sequence[str], allowed: Allow
         acked_by=one.pages.acked_by,
         out_of_service=list(drained[:_SHOWN]),
         approval=wanted_approval(asking, state) if asking else None,
-        verbs=allowed.of(*verbs),
+        verbs=verbs(one, run, drained, allowed),
     )
+
+
+def verbs(one: Incident, run: Run | None, drained: Sequence[str], allowed: Allowed) -> list[VerbShape]:
+    """What somebody may say about an incident that is open. `run`: its newest; `drained`: nodes that it keeps out of service."""
+    found: list[tuple[str, dict[str, Scalar]]] = []
+    if run is not None and run.state is RunState.APPROVAL:
+        found.append(("approve", {"id": run.id, "rung": approvals.rung(run)}))
+    if run is not None and not run.ended_at:
+        found.append(("deny", {"id": run.id}))
+    if not one.pages.acked_by:
+        found.append(("ack", {"id": one.id}))
+    found.append(("hold", {"scope": one.scope}))
+    found += [("return", {"node": node}) for node in drained[:1] if len(drained) == 1]
+    found.append(("close", {"id": one.id}))
+    return allowed.of(*found)
+
+
+def of_chain(chain: ChainShape, allowed: Allowed) -> list[VerbShape]:
+    """What somebody may say about the incident of a chain; about one that is over they may only write something down."""
+    if chain.incident is None:
+        return []
+    state, noted = allowed.state, allowed.of(("note", {"id": chain.incident.id}))
+    one = state.incidents.get(chain.incident.id)
+    if one is None or one.state in OVER:
+        return noted
+    return [*verbs(one, _newest(one, state), chain.out_of_service, allowed), *noted]
+
+
+def _newest(one: Incident, state: State) -> Run | None:
+    return next((state.runs[id_] for id_ in reversed(one.runs) if id_ in state.runs), None)
 
 
 def _kinds(one: Incident, asking: Run | None, drained: Sequence[str]) -> Iterator[NeedKind]:
@@ -123,7 +145,6 @@ def wanted_approval(run: Run, state: State) -> WantedApprovalShape | None:
     if run.rung >= len(rungs):
         return None
     rung = rungs[run.rung]
-    answer = state.jobs.get(run.node)
     return WantedApprovalShape(
         run=run.id,
         runbook=run.runbook.name,
@@ -133,8 +154,20 @@ def wanted_approval(run: Run, state: State) -> WantedApprovalShape | None:
         repeat=repeat(rung),
         why=run.why,
         valid_s=state.pack.settings.approval_s if state.pack else 0.0,
-        jobs=list(answer.jobs) if answer and answer.known else None,
+        jobs=_jobs_there(run, state),
     )
+
+
+def _jobs_there(run: Run, state: State) -> list[str] | None:
+    """What runs on a run's node, by the newest answer of its scheduler, for whatever sake it was asked; None: there is none."""
+    found = []
+    answer, incident = state.jobs.get(run.node), state.incidents.get(run.incident)
+    if answer is not None and answer.known:
+        found.append((answer.at, list(answer.jobs)))
+    told = incident.hit.get(run.node) if incident is not None else None
+    if told is not None and told.at and told.scheduler != "":
+        found.append((told.at, [one.job.id for one in told.jobs if not one.gone_at]))
+    return max(found)[1] if found else None
 
 
 def hold(one: Hold, now: float, allowed: Allowed) -> NeedShape | None:
@@ -147,7 +180,8 @@ def hold(one: Hold, now: float, allowed: Allowed) -> NeedShape | None:
         scope=one.scope,
         since=one.since,
         until=one.until,
-        text=f"{do(one.who, 'holds')} {one.scope}: {one.why}; that ends by itself at {shapes.iso(one.until)}",
+        text=f"{do(one.who, 'holds')} {one.scope}: {one.why}; that ends by itself at "
+        f"{datetime.fromtimestamp(one.until, UTC):%m-%d %H:%MZ}",
         verbs=[("hold", {"scope": one.scope}), ("release", {"scope": one.id})],
         allowed=allowed,
     )

@@ -78,6 +78,7 @@ class ReportPage:
             self._figures(told.report.total, told.before.total if told.before else None),
             self._causes(told.report),
             self._nodes(told.report),
+            self._tenants(told.report),
             self._jobs(told.report),
             self._energy(told.energy) if told.energy and told.energy.configured else None,
             self._not_known(
@@ -189,7 +190,11 @@ class ReportPage:
         )
 
     def _need(self, one: NeedShape) -> Html:
-        what = self._incident(one.severity, one.id, one.cause) if one.state else tag("strong", one.kinds[0])
+        what = (
+            self._incident(one.severity, one.id, one.cause)
+            if one.state
+            else tag("strong", self.words(f"need-{one.kinds[0].value}"))
+        )
         acked = f" · ✓ {one.acked_by}" if one.acked_by else ""
         since = f"{self.words('since')} {self.moment(one.since)} · " if one.since else ""
         return tag(
@@ -283,8 +288,21 @@ class ReportPage:
 
     def _jobs(self, report: ReportShape) -> Html | None:
         most = max((one.incidents for one in report.jobs), default=0)
-        rows = [(one.job, one.incidents, _bar(one.incidents, most)) for one in report.jobs]
-        return self._table("report-jobs", ("job", "incidents", ""), rows) if rows else None
+        rows = [(one.job, one.tenant or "–", one.incidents, _bar(one.incidents, most)) for one in report.jobs]
+        return self._table("report-jobs", ("job", "tenant", "incidents", ""), rows) if rows else None
+
+    def _tenants(self, report: ReportShape) -> Html | None:
+        most = max((one.incidents for one in report.tenants), default=0)
+        rows = [
+            (
+                one.tenant or self.words("report-energy-nobody"),
+                one.incidents,
+                _bar(one.incidents, most),
+                one.jobs,
+            )
+            for one in report.tenants
+        ]
+        return self._table("report-tenants", ("tenant", "incidents", "", "jobs"), rows) if rows else None
 
     def _table(self, title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
         return tag("section", tag("h2", self.words(title)), self._rows(head, rows))

@@ -31,7 +31,8 @@ class Reckoned:
     heal_s: float | None
     over: bool
     without_people: bool
-    jobs: Sequence[str]
+    # on its nodes, as runs and its schedulers' answers to people have named them, and whose they are; "": not known
+    jobs: Mapping[str, str]
     # while it kept its node out of service, within the time of the report
     out: Sequence[Span]
 
@@ -59,9 +60,17 @@ def incident(raw: Json, runs: Sequence[Json], since: float, until: float) -> Rec
         heal_s=max(0.0, healed[-1]["ended_at"] - opened) if healed else None,
         over=over,
         without_people=over and not any(map(_needed_people, runs)) and _left_alone(raw, runs),
-        jobs=list(dict.fromkeys(job for run in runs for job in run["jobs"])),
+        jobs=_jobs(raw, runs),
         out=[part for span in _out(raw, steps, until) if (part := _within(span, since, until))],
     )
+
+
+def _jobs(raw: Json, runs: Sequence[Json]) -> dict[str, str]:
+    found = {job: "" for run in runs for job in run["jobs"]}
+    for told in (raw.get("hit") or {}).values():
+        for one in told.get("jobs", ()):
+            found[one["job"]["id"]] = one["job"].get("user", "")
+    return found
 
 
 def _needed_people(run: Json) -> bool:

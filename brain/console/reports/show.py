@@ -14,23 +14,20 @@ from brain.console.api.report_shapes import (
     ReportFiguresShape,
     ReportShape,
     SpreadShape,
+    TenantFiguresShape,
 )
 from brain.console.reports.reckon import Reckoned, Span, hours
 
 _LISTED = 50
 _COLUMNS = (
     "id", "cause", "severity", "scope", "node", "state", "opened_at", "closed_at", "runbook", "detect_s", "decide_s", "heal_s",
-    "without_people", "node_hours", "jobs",
+    "without_people", "node_hours", "jobs", "tenants",
 )  # fmt: skip
 Pause = Callable[[], None]
 _NOT_KNOWN = (
     TwoLanguagesShape(
-        en="Whose a job is: the scheduler is asked which jobs run on a node, not for whom.",
-        zh="作业属于谁：向调度器询问的是节点上有哪些作业在运行，而不是为谁运行。",
-    ),
-    TwoLanguagesShape(
-        en="Which jobs a fault hit that no run was begun for: the scheduler is asked when a run is.",
-        zh="没有启动修复的故障影响了哪些作业：只在启动修复时询问调度器。",
+        en="Which jobs were hit where no scheduler has the node, or none has answered: it counts for no job and no tenant.",
+        zh="没有调度器管理该节点，或调度器没有答复时，影响了哪些作业：这类故障不计入任何作业和租户。",
     ),
     TwoLanguagesShape(
         en="What people drained by themselves: only what gpuward keeps out of service is counted.",
@@ -45,13 +42,10 @@ def report(
     """Returns the report of a time."""
     causes: defaultdict[str, list[Reckoned]] = defaultdict(list)
     nodes: defaultdict[str, list[Reckoned]] = defaultdict(list)
-    jobs: Counter[str] = Counter()
     for one in found:
         causes[one.cause].append(one)
         if one.node:
             nodes[one.node].append(one)
-        if one.opened_within:
-            jobs.update(one.jobs)
     by_node = {node: hours(_spans(own)) for node, own in nodes.items()}
     named = [
         CauseFiguresShape(cause=cause, **_figures(own, sum(hours(one.out) for one in own)).model_dump())
@@ -69,13 +63,38 @@ def report(
         total=_figures(found, sum(by_node.values())),
         causes=sorted(named, key=lambda one: (-one.incidents, one.cause)),
         nodes=sorted(worst, key=lambda one: (-one.incidents, -one.node_hours, one.node))[:_LISTED],
-        jobs=[
-            JobFiguresShape(job=job, incidents=number)
-            for job, number in sorted(jobs.items(), key=lambda one: (-one[1], one[0]))[:_LISTED]
-        ],
+        jobs=_jobs(found),
+        tenants=_by_tenant(found),
         not_known=[one.en for one in _NOT_KNOWN],
         not_known_texts=list(_NOT_KNOWN),
     )
+
+
+def _jobs(found: Iterable[Reckoned]) -> list[JobFiguresShape]:
+    number: Counter[str] = Counter()
+    whose: dict[str, str] = {}
+    for one in found:
+        if one.opened_within:
+            number.update(one.jobs.keys())
+            whose |= {job: tenant for job, tenant in one.jobs.items() if tenant or job not in whose}
+    most = sorted(number.items(), key=lambda one: (-one[1], one[0]))[:_LISTED]
+    return [JobFiguresShape(job=job, incidents=n, tenant=whose[job]) for job, n in most]
+
+
+def _by_tenant(found: Iterable[Reckoned]) -> list[TenantFiguresShape]:
+    number: Counter[str] = Counter()
+    jobs: defaultdict[str, set[str]] = defaultdict(set)
+    for one in found:
+        if one.opened_within:
+            number.update(dict.fromkeys(one.jobs.values()).keys())
+            for job, tenant in one.jobs.items():
+                jobs[tenant].add(job)
+    most = sorted(number.items(), key=lambda one: (-one[1], one[0]))[:_LISTED]
+    return [TenantFiguresShape(tenant=tenant, incidents=n, jobs=len(jobs[tenant])) for tenant, n in most]
+
+
+def _tenants(one: Reckoned) -> list[str]:
+    return sorted({tenant for tenant in one.jobs.values() if tenant})
 
 
 def _figures(found: Iterable[Reckoned], node_hours: float) -> ReportFiguresShape:
@@ -122,6 +141,7 @@ def _row(one: Reckoned) -> tuple[object, ...]:
     return (
         one.id, one.cause, one.severity, one.scope, one.node, one.state, shapes.iso(one.opened_at), shapes.iso(one.closed_at),
         one.runbook, one.detect_s, one.decide_s, one.heal_s, one.without_people, hours(one.out), " ".join(one.jobs),
+        " ".join(_tenants(one)),
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ export const state = {
   said: null, // {text, bad}: what came of the last thing that somebody did
   dialog: null,
   menu: false,
+  inSight: null, // the place whose link has been brought into sight
   own: {}, // what a page keeps for itself while it is open
 }
 
@@ -50,7 +51,17 @@ export function draw() {
     render(frame(state), root)
     document.title = `${state.page?.title?.(state) ?? ''} · gpuward`.replace(/^ · /, '')
     state.page?.drawn?.(state)
+    if (state.inSight !== state.at) showWhere()
   })
+}
+
+/** On a phone not all pages stand in the row: the one that is open does. */
+function showWhere() {
+  state.inSight = state.at
+  const row = document.querySelector('.ways')
+  const here = row?.querySelector('[aria-current]')
+  if (!here || row.scrollWidth <= row.clientWidth) return
+  row.scrollLeft = here.offsetLeft - row.offsetLeft - (row.clientWidth - here.offsetWidth) / 2
 }
 
 /** Goes to a page. */

@@ -5,9 +5,11 @@ import { FluentBundle, FluentResource } from './vendor/fluent/index.js'
 
 export const LANGUAGES = { en: 'English', zh: '中文' }
 const KEPT = 'gpuward-language'
+const WRITTEN = /^(said-of-[\w-]+) = (.+)$/gm
 let bundle = null
 let english = null
 let chosen = 'en'
+let own = null // [English words, key], the longest first
 
 /** Loads the catalogue of the language that was chosen here, else of the browser's. */
 export async function begin() {
@@ -51,6 +53,17 @@ export function either(texts) {
   return (texts && (texts[chosen] || texts.en)) || ''
 }
 
+/**
+ * What rules, runbooks, actions and drills say of themselves, in the reader's language: their own words are English, and their key in
+ * the catalogue is found by them. What a brain has added behind them, and what a site has written itself, stands as it is.
+ */
+export function written(text) {
+  if (chosen === 'en' || !text) return text
+  own ??= english.written()
+  const [words, id] = own.find(([one]) => text === one || text.startsWith(`${one};`)) ?? []
+  return id && bundle.hasMessage(id) ? `${t(id)}${text.slice(words.length)}` : text
+}
+
 /** What this browser remembers under a name; empty: nothing, or it may not. */
 export function remembered(name) {
   try {
@@ -73,6 +86,8 @@ async function load(name) {
   const answer = await fetch(`/web/words/${name}.ftl`)
   if (!answer.ok) throw new Error(`the words of ${name}: ${answer.status}`)
   const made = new FluentBundle(name, { useIsolating: false })
-  made.addResource(new FluentResource(await answer.text()))
+  const text = await answer.text()
+  made.addResource(new FluentResource(text))
+  made.written = () => [...text.matchAll(WRITTEN)].map(([, id, words]) => [words, id]).sort(([a], [b]) => b.length - a.length)
   return made
 }

@@ -214,6 +214,11 @@ def _counter(symptom: Symptom, kind: str, settings: Settings) -> Symptom:
     )
 
 
+def why(kind: str) -> str:
+    """Why nodes of one place of this kind are taken to have a shared cause."""
+    return f"so many nodes of one {NAMES.get(kind, kind)} show it at once that the cause is taken to be shared, not theirs"
+
+
 def _rule(
     symptom: Symptom,
     counter: Symptom,
@@ -231,7 +236,7 @@ def _rule(
         scope=kind,
         when={"symptom": counter.name},
         severity=Priority.P1 if few else Priority.P0,
-        because=f"so many nodes of one {NAMES.get(kind, kind)} show it at once that the cause is taken to be shared, not theirs",
+        because=why(kind),
         knowledge=Knowledge(
             cause=Text(en=f"Shared cause of: {symptom.summary}", zh=f"共同原因：{symptom.summary}"),
             todo=_SHARED_TODO,

@@ -1,11 +1,12 @@
 """The words and buttons of a chat, and what is answered in Slack."""
 
+import re
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from brain.chat_words import HOLD_S, Button
+from brain.chat_words import HOLD_S, Button, label, question
 from brain.console.chat import reply
 from brain.console.chat.words import NotUnderstood, of_button, of_text
 from tests.brain.notify.receivers import receiving
@@ -20,12 +21,28 @@ from tests.brain.notify.receivers import receiving
         ("deny inc-1.r1", "deny", {"id": "inc-1.r1"}),
         ("approve inc-1.r1 power cycle", "approve", {"id": "inc-1.r1", "rung": "power cycle"}),
         ("hold node/n1", "hold", {"scope": "node/n1", "why": "U1 holds it from a chat", "for_s": HOLD_S}),
+        ("@gpuward 我来处理 inc-1", "ack", {"id": "inc-1"}),
+        ("批准 inc-1.r1 power cycle", "approve", {"id": "inc-1.r1", "rung": "power cycle"}),
+        ("拒绝 inc-1.r1 换卡", "deny", {"id": "inc-1.r1", "why": "换卡"}),
+        ("暂停 node/n1 换线", "hold", {"scope": "node/n1", "why": "换线", "for_s": HOLD_S}),
         ("hold node/n1 cables", "hold", {"scope": "node/n1", "why": "cables", "for_s": HOLD_S}),
     ],
 )
 def test_a_line_is_a_command(text: str, verb: str, args: dict[str, Any]) -> None:
     """Behind mentions, in any case; a rung and a reason may have blanks."""
     assert of_text(text, "U1") == (verb, args)
+
+
+@pytest.mark.parametrize("verb", ["ack", "approve", "deny", "hold"])
+def test_a_chinese_card_has_chinese_buttons(verb: str) -> None:
+    """What stands on a button can be typed as well; a card in both languages has English ones."""
+    args = {"id": "inc-1"} if verb == "ack" else {"id": "inc-1.r1", "rung": "bounce", "scope": "node/n1"}
+    button = Button(verb=verb, args=args)
+    chinese, more = label(button, "zh"), {"approve": " bounce"}.get(verb, "")
+    assert not re.search("Ack|Approve|Deny|Hold|for", chinese)
+    assert of_text(f"{chinese.split()[0]} inc-1.r1{more}", "U1")[0] == verb
+    assert re.fullmatch(r"[\u4e00-\u9fff]+\uff1f", question(button, "zh"))
+    assert label(button, "both") == label(button, "en") == label(button)
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,14 @@ def test_what_nothing_is_known_of(told: Told) -> None:
         assert told.explain(id_) is None, id_
 
 
+@pytest.mark.parametrize("id_", ["", "/", "n1/", "../", ".", "n1/."])
+def test_an_id_that_names_nothing_is_nothing(told: Told, id_: str) -> None:
+    """Not all that nothing has caused, such as the brain's own notes."""
+    own = Note(id="brain:1", kind="access.token", text="a token was made", caused_by="", at=30.0)
+    told.model.write(99, [(0, own)], (), ())
+    assert told.explain(id_) is None
+
+
 def test_an_alert_group_names_its_incidents(tmp_path: Path) -> None:
     """Also a page of it, and also when it is over and the engine has forgotten it."""
     story = storm()

@@ -8,9 +8,9 @@ import { ladder } from '../parts/ladder.js'
 import { outside } from '../parts/links.js'
 import { scopeMark, severity, stateMark } from '../parts/marks.js'
 import { time } from '../parts/times.js'
-import { askApprove, askClose, askDeny, askHold, askNote, askReturn, give, may, verbButton } from '../parts/verbs.js'
+import { askAck, askApprove, askClose, askDeny, askHold, askNote, askReturn, may, verbButton } from '../parts/verbs.js'
 import { whose } from '../parts/whose.js'
-import { either, t, word } from '../words.js'
+import { either, t, word, written } from '../words.js'
 
 const OVER = ['closed', 'explained']
 const LINES = 12 // of evidence and of notes, before "all"
@@ -49,7 +49,7 @@ export function view(state) {
         ${incident.pages.passed_to ? html`<p class="waits">${t('alert-passed-to')} <a href="/incidents/${encodeURIComponent(incident.pages.passed_to)}">${incident.pages.passed_to}</a></p>` : nothing}
       </header>
       ${waiting ? approval(state, waiting) : nothing}
-      ${because(state, incident, rule)}
+      ${whyCard(incident, rule)}
       ${sure(state.data)}
       ${places(state.data)}
       ${runs.length ? repeat([...runs].reverse(), (run) => run.id, (run) => ladder(state, run)) : html`
@@ -62,14 +62,20 @@ export function view(state) {
     </article>`
 }
 
+/** May whoever is there say it about this incident? The brain has judged it by their limits, too. */
+function can(state, verb) {
+  const { verbs } = state.data
+  return may(state, verb) && (!verbs || verbs.some((one) => one.verb === verb))
+}
+
 function approval(state, run) {
   const would = run.would.filter((one) => !run.steps.some((step) => step.id === one.step))
   return html`<section class="card asks" aria-labelledby="asks">
     <h2 id="asks">${t('needs-approval')}</h2>
     ${exactly(run.approval)}
     ${would.map((one) => html`<p class=${one.ok ? 'would' : 'would bad'}>${one.lines.map((text) => html`<span>${text}</span>`)}</p>`)}
-    ${may(state, 'approve') ? html`<p class="actions only-wide">${approve(state, run)} ${verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, run.id), { bad: true })}</p>`
-      : html`<p class="small">${state.me?.how ? t('may-not-approve') : t('log-in-to-act')}</p>`}
+    ${can(state, 'approve') ? html`<p class="actions only-wide">${approve(state, run)} ${verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, run.id), { bad: true })}</p>`
+      : html`<p class="small">${state.me?.how ? t(may(state, 'approve') ? 'may-not-here' : 'may-not-approve') : t('log-in-to-act')}</p>`}
   </section>`
 }
 
@@ -78,11 +84,11 @@ function approve(state, run, main = true) {
   return verbButton(state, 'approve', t('verb-approve'), () => askApprove(state, args, run.approval), { main })
 }
 
-function because(state, incident, rule) {
+function whyCard(incident, rule) {
   const { knowledge } = rule
   return html`<section class="card">
     <h2>${t('why-we-think-so')}</h2>
-    <p>${rule.because}</p>
+    <p>${written(rule.because)}</p>
     ${knowledge ? html`<p>${either(knowledge.cause)}</p>
       <h3>${t('what-to-do')}</h3><p>${either(knowledge.todo)}</p>
       ${knowledge.links.map((link) => html`<p>${outside(link)}</p>`)}` : nothing}
@@ -147,7 +153,7 @@ function told(state) {
   const { pages } = state.data
   if (!pages.length) return nothing
   return html`<section class="card"><h2>${t('who-was-told')}</h2><ul class="plain">${pages.map((page) => html`<li>
-    ${time(page.at)} ${page.text} <span class=${page.delivered ? 'small' : 'small bad-text'}>${page.delivered ? t('delivered', { by: page.delivered }) : t('not-delivered')}</span>
+    ${time(page.at)} ${page.text} <span class=${page.delivered ? 'small' : 'small bad-text'}>${page.delivered ? t('delivered', { by: page.delivered.replace(/^by /, '') }) : t('not-delivered')}</span>
     ${page.failures.map((failure) => html`<br><span class="small bad-text">${failure}</span>`)}</li>`)}
     ${pages.at(-1).acked.map((one) => html`<li>${time(one.at)} ${one.text}</li>`)}</ul></section>`
 }
@@ -158,7 +164,7 @@ function notes(state) {
   return html`<section class="card"><h2>${t('what-happened')}</h2>
     <ol class="notes">${lines.slice(0, all ? undefined : LINES).map((one) => html`<li><span class="small">${time(one.at)} ${word('note', one.kind)}</span> ${one.text}</li>`)}</ol>
     ${lines.length > LINES && !all ? html`<button @click=${(event) => more(event, state, 'allNotes')}>${t('show-all', { n: lines.length })}</button>` : nothing}
-    ${verbButton(state, 'note', t('verb-note'), () => askNote(state, state.data.incident.id))}
+    ${can(state, 'note') ? verbButton(state, 'note', t('verb-note'), () => askNote(state, state.data.incident.id)) : nothing}
     <p class="small"><a href="/audit?incident=${encodeURIComponent(state.data.incident.id)}">${t('in-the-audit')}</a></p>
   </section>`
 }
@@ -171,19 +177,19 @@ async function more(event, state, name) {
 
 /** What a person can say, what its state asks for first: an answer to an approval, that somebody has it, else a hold. */
 function actions(state, incident, waiting) {
-  if (OVER.includes(incident.state) || !may(state, 'ack')) return nothing
+  if (OVER.includes(incident.state) || !['ack', 'hold', 'close'].some((one) => can(state, one))) return nothing
   const running = state.data.runs.some((run) => !['succeeded', 'exhausted', 'observed', 'cancelled'].includes(run.state))
   const asked = incident.pages.sent > 0 || incident.state === 'needs_human'
   const node = incident.node ? `node/${incident.node}` : ''
   const said = {
-    approve: waiting && may(state, 'approve') && ((main) => approve(state, waiting, main)),
-    ack: asked && !incident.pages.acked_by && ((main) => verbButton(state, 'ack', t('verb-ack'), () => give('ack', { id: incident.id }), { main })),
-    hold: (main) => verbButton(state, 'hold', t('verb-hold'), () => askHold(state, node || incident.scope, node && incident.scope !== node ? [incident.scope] : []), { main }),
-    deny: waiting && (() => verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, waiting.id), { bad: true })),
-    over: running && !waiting && (() => verbButton(state, 'deny', t('take-over'), () => askDeny(state, incident.id, { over: true }))),
-    close: () => verbButton(state, 'close', t('verb-close'), () => askClose(state, incident.id)),
+    approve: waiting && can(state, 'approve') && ((main) => approve(state, waiting, main)),
+    ack: asked && !incident.pages.acked_by && can(state, 'ack') && ((main) => verbButton(state, 'ack', t('verb-ack'), () => askAck(state, incident.id), { main })),
+    hold: can(state, 'hold') && ((main) => verbButton(state, 'hold', t('verb-hold'), () => askHold(state, node || incident.scope, node && incident.scope !== node ? [incident.scope] : []), { main })),
+    deny: waiting && can(state, 'deny') && (() => verbButton(state, 'deny', t('verb-deny'), () => askDeny(state, waiting.id), { bad: true })),
+    over: running && !waiting && can(state, 'deny') && (() => verbButton(state, 'deny', t('take-over'), () => askDeny(state, incident.id, { over: true }))),
+    close: can(state, 'close') && (() => verbButton(state, 'close', t('verb-close'), () => askClose(state, incident.id))),
   }
   const first = ['approve', 'ack', 'hold'].find((one) => said[one])
   const rest = ['deny', 'ack', 'over', 'hold', 'close'].filter((one) => said[one] && one !== first)
-  return html`<div class="bar">${said[first](true)}${rest.map((one) => said[one](false))}</div>`
+  return html`<div class="bar">${first ? said[first](true) : nothing}${rest.map((one) => said[one](false))}</div>`
 }

@@ -56,7 +56,7 @@ function need(state, one) {
       : html`<span class="row-link">${severity(one.severity)} <strong>${word('need', one.kinds[0])}</strong></span>`}
     ${one.state ? stateMark(one.kinds[0] === 'approval' ? 'approval' : one.state, one.kinds[0] === 'approval' ? 'run' : 'state') : html`<span></span>`}
     <span class="row-where">${scopeMark(one.scope, one.node)}</span>
-    <span class="small">${time(one.since, { relative: true })}${one.acked_by ? html` · ✓ ${one.acked_by}` : nothing}</span>
+    <span class="small">${time(one.since, { relative: true })}${one.acked_by ? html` · ✓ ${one.acked_by}` : nothing}${one.kinds[0] === 'hold_ends' ? html` · ${t('until')} ${time(one.until)}` : nothing}</span>
     ${one.approval ? html`<div class="row-wide">${exactly(one.approval)}</div>` : html`<p class="row-text">${one.text}</p>`}
     ${one.kinds.length > 1 ? html`<p class="row-wide small">${one.kinds.map((kind) => word('need', kind)).join(' · ')}</p>` : nothing}
     ${verbs.length ? html`<p class="row-wide actions">${verbs.map((verb, n) => sayButton(state, verb, { main: n === 0, approval: one.approval, what: one.text }))}</p>` : nothing}

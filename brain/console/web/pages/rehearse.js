@@ -5,7 +5,7 @@ import { draw, go, say } from '../app.js'
 import { get, path, Problem, query } from '../net.js'
 import { about, course, isOver } from '../parts/drill_course.js'
 import { askDrill, may } from '../parts/verbs.js'
-import { t } from '../words.js'
+import { t, written } from '../words.js'
 
 const MARGIN_S = 2 // the log's clock may be behind the brain's
 const CHAINS = 6 // incidents of one drill that are shown with their ladders; the others as lines
@@ -69,7 +69,7 @@ function choice(state) {
   const { own } = state
   const chosen = drills.find((one) => one.name === own.drill)
   const wanted = (own.filter ?? '').trim().toLowerCase()
-  const fits = (one) => `${one.name} ${one.summary} ${one.ends}`.toLowerCase().includes(wanted)
+  const fits = (one) => `${one.name} ${one.summary} ${one.ends} ${written(one.summary)} ${written(one.ends)}`.toLowerCase().includes(wanted)
   const groups = GROUPS.map((group) => [group, drills.filter((one) => groupOf(one) === group && fits(one))]).filter(([, found]) => found.length)
   return html`<h1>${t('nav-rehearse')}</h1>
     <p class="small">${t('drill-what-for')}</p>
@@ -94,8 +94,8 @@ function option(one, own) {
   return html`<label class=${chosen ? 'drill chosen' : 'drill'}>
     <input type="radio" name="drill" value=${one.name} .checked=${chosen} @change=${() => { own.drill = one.name; draw() }}>
     <span><code>${one.name}</code>${one.affects === 'one' ? nothing : html` <span class="tag">${t(`drill-affects-${one.affects}`)}</span>`}
-      <span class="drill-what" lang="en">${one.summary}</span>
-      ${chosen ? html`<span class="drill-ends"><b>${t('drill-ends')}</b> <span lang="en">${one.ends}</span></span>` : nothing}</span>
+      <span class="drill-what">${written(one.summary)}</span>
+      ${chosen ? html`<span class="drill-ends"><b>${t('drill-ends')}</b> <span>${written(one.ends)}</span></span>` : nothing}</span>
   </label>`
 }
 

@@ -9,7 +9,7 @@ import { outside } from '../parts/links.js'
 import { severity } from '../parts/marks.js'
 import { incidentRow } from '../parts/rows.js'
 import { span, time } from '../parts/times.js'
-import { either, t, word } from '../words.js'
+import { either, t, word, written } from '../words.js'
 
 const ROWS = 8
 const DRAIN = /\$drain/g
@@ -34,7 +34,7 @@ export function view(state) {
     <header class="head">
       <p class="line">${severity(rule.severity)} <span class="small">${word('severity', rule.severity)}</span></p>
       <h1>${rule.name}</h1>
-      <p lang="en">${rule.because}</p>
+      <p>${written(rule.because)}</p>
       <p class="small">${t('scope')}: <code>${rule.scope}</code>
         ${rule.cause === rule.name ? nothing : html` · ${t('cause')}: <code>${rule.cause}</code>`}
         · ${t('runbook')}: ${rule.runbook ? html`<a href="/runbooks/${encodeURIComponent(rule.runbook)}">${rule.runbook}</a>` : t('rule-people')}
@@ -49,7 +49,7 @@ export function view(state) {
     <section class="card"><h2>${t('rule-matches')}</h2>
       ${conditionList(rule.when, rule.symptoms)}
       <p class="small">${rule.hold_off_s ? html`${t('rule-hold-off', { span: span(rule.hold_off_s) })} ` : nothing}${t('rule-resolve', { span: span(rule.resolve_delay_s) })}</p>
-      ${rule.inhibits.length ? html`<h3>${t('rule-inhibits')}</h3><p>${rule.inhibits.map((one, n) => html`${n ? ', ' : nothing}<a href="/rules?q=${encodeURIComponent(one)}">${one}</a>`)}</p>` : nothing}
+      ${rule.inhibits.length ? html`<h3>${t('rule-inhibits')}</h3><p>${[...new Set(rule.inhibits)].map((one, n) => html`${n ? ', ' : nothing}<a href="/rules?q=${encodeURIComponent(one)}">${one}</a>`)}</p>` : nothing}
     </section>
     ${came(state)}
     <p class="small">${t('rule-source')} <code>${rule.source || t('rules-made')}</code> · ${t('rules-version', { pack: rule.pack })}</p>

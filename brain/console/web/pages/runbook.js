@@ -8,7 +8,7 @@ import { scopeMark, stateMark } from '../parts/marks.js'
 import { rungList, stairs } from '../parts/stairs.js'
 import { span, time } from '../parts/times.js'
 import { askMode, may } from '../parts/verbs.js'
-import { t, word } from '../words.js'
+import { t, word, written } from '../words.js'
 
 const ROWS = 8
 
@@ -31,7 +31,7 @@ export function view(state) {
   const { runbook } = state.data
   const { rungs, return_to_service: back } = runbook
   return html`<article>
-    <header class="head"><p class="small">${t('runbook')}</p><h1>${runbook.name}</h1><p lang="en">${runbook.summary}</p>
+    <header class="head"><p class="small">${t('runbook')}</p><h1>${runbook.name}</h1><p>${written(runbook.summary)}</p>
       ${runbook.rules.length ? html`<p class="small">${t('runbook-rules')} ${runbook.rules.map((one, n) => html`${n ? ', ' : nothing}<a href="/rules/${encodeURIComponent(one)}">${one}</a>`)}</p>` : nothing}
     </header>
     ${modes(state, runbook)}

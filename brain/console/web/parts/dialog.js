@@ -37,7 +37,7 @@ export function dialog(state) {
   const close = () => {
     state.dialog = null
     draw()
-    one.before?.focus?.()
+    requestAnimationFrame(() => requestAnimationFrame(() => comeBack(one.before))) // as long as the dialog is there nothing else takes it
   }
   const submit = async (event) => {
     event.preventDefault()
@@ -67,6 +67,12 @@ export function dialog(state) {
       </p>
     </form>
   </dialog>`
+}
+
+/** Whoever goes by the keyboard is where they were; on the page where that is gone. */
+function comeBack(before) {
+  const box = before?.isConnected && before !== document.body ? before : document.getElementById('main')
+  box?.focus({ preventScroll: true })
 }
 
 function field(one) {

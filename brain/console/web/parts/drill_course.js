@@ -3,7 +3,7 @@
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { repeat } from '../vendor/lit-html/directives/repeat.js'
 import { draw } from '../app.js'
-import { t, word } from '../words.js'
+import { t, word, written } from '../words.js'
 import { ladder } from './ladder.js'
 import { scopeMark, severity, stateMark } from './marks.js'
 import { incidentRow } from './rows.js'
@@ -61,7 +61,7 @@ export function course(state, on) {
       <p class="line small">${t('nav-rehearse')} · ${t('drill-simulated-short')}</p>
       <h1>${state.at.query.drill}</h1>
       <p class="where">${nodes.length ? nodes.map((one, n) => html`${n ? ', ' : nothing}${scopeMark(`node/${one}`)}`) : t('drill-on-all')}</p>
-      ${drill ? html`<p lang="en">${drill.summary}</p><p class="small"><b>${t('drill-ends')}</b> <span lang="en">${drill.ends}</span></p>` : nothing}
+      ${drill ? html`<p>${written(drill.summary)}</p><p class="small"><b>${t('drill-ends')}</b> <span>${written(drill.ends)}</span></p>` : nothing}
     </header>
     <ol class="stages">${progress(state.data).map(stage)}</ol>
     ${verdict(state, began)}
@@ -109,7 +109,7 @@ function incidentCard(state, { incident, runs }) {
     <p class="line">${severity(incident.severity)} ${stateMark(incident.state)}</p>
     <h2><a href="/incidents/${encodeURIComponent(incident.id)}">${incident.cause}</a></h2>
     <p class="where">${scopeMark(incident.scope, incident.node)}</p>
-    <p>${incident.because}</p>
+    <p>${written(incident.because)}</p>
     ${incident.waits ? html`<p class="waits">${incident.waits}</p>` : nothing}
     ${runs.length || OVER.includes(incident.state) ? nothing : html`<p class="small">${incident.runbook ? t('no-run-yet', { runbook: incident.runbook }) : t('no-runbook')}</p>`}
   </section>

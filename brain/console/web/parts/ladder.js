@@ -1,7 +1,7 @@
 // A run as a ladder: each rung with what it does and disrupts, its attempts, what a verification waits for, which gate holds it.
 
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
-import { t, word } from '../words.js'
+import { t, word, written } from '../words.js'
 import { paramsLine, stateMark } from './marks.js'
 import { time } from './times.js'
 
@@ -36,7 +36,7 @@ export function ladder(state, run) {
   const { up, back } = rungsOf(run)
   return html`<section class="card run">
     <h2>${t('what-is-done')}: <a href="/runbooks/${encodeURIComponent(run.runbook)}">${run.runbook}</a></h2>
-    <p>${run.summary}</p>
+    <p>${written(run.summary)}</p>
     <p>${stateMark(run.state, 'run')} ${run.why}</p>
     <ol class="ladder">${up.map(rung)}</ol>
     ${back.length ? html`<h3>${t('way-back')}</h3><ol class="ladder">${back.map(rung)}</ol>` : nothing}

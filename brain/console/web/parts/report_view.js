@@ -23,6 +23,7 @@ export function report(state) {
     ${figures(found.total, before?.total)}
     ${causes(found.causes)}
     ${nodes(found.nodes)}
+    ${tenants(found.tenants ?? [])}
     ${jobs(found.jobs)}
     ${energy(spent)}
     ${unknown.length ? html`<section class="card"><h2>${t('report-not-known')}</h2><ul class="plain small">${unknown.map((one) => html`<li>${either(one)}</li>`)}</ul></section>` : nothing}`
@@ -45,7 +46,7 @@ function handOver({ needs, notes, holds }) {
 }
 
 function list(needs) {
-  return html`<ul class="plain">${needs.map((one) => html`<li>${one.state ? incident(one) : html`<strong>${one.cause}</strong>`} ${one.scope ? scopeMark(one.scope, one.node) : nothing}
+  return html`<ul class="plain">${needs.map((one) => html`<li>${one.state ? incident(one) : html`<strong>${word('need', one.kinds[0])}</strong>`} ${one.scope ? scopeMark(one.scope, one.node) : nothing}
     <span class="small">${one.since ? html`${t('since')} ${time(one.since)} · ` : nothing}${one.text}${one.acked_by ? html` · ✓ ${one.acked_by}` : nothing}</span></li>`)}</ul>`
 }
 
@@ -91,7 +92,15 @@ function nodes(found) {
 function jobs(found) {
   if (!found.length) return nothing
   const most = Math.max(...found.map((one) => one.incidents), 1)
-  return table('report-jobs', ['job', 'incidents', ''], found.map((one) => [one.job, one.incidents, bar(one.incidents, most)]))
+  return table('report-jobs', ['job', 'tenant', 'incidents', ''], found.map((one) => [one.job, one.tenant || '–', one.incidents, bar(one.incidents, most)]))
+}
+
+function tenants(found) {
+  if (!found.length) return nothing
+  const most = Math.max(...found.map((one) => one.incidents), 1)
+  return table('report-tenants', ['tenant', 'incidents', '', 'jobs'], found.map((one) => [
+    one.tenant || t('report-energy-nobody'), one.incidents, bar(one.incidents, most), one.jobs,
+  ]))
 }
 
 function table(name, head, rows) {

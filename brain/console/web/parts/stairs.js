@@ -1,7 +1,7 @@
 // A runbook's ladder: a picture of how much each rung disrupts, and every rung in full as a list. Gentlest first.
 
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
-import { t, word } from '../words.js'
+import { t, word, written } from '../words.js'
 import { conditionList } from './conditions.js'
 import { paramsLine } from './marks.js'
 import { span } from './times.js'
@@ -29,7 +29,7 @@ function rung(one, n, rungs, prefix, back) {
   return html`<li class="flight ${level(one)}" id="${prefix}-${n + 1}" tabindex="-1">
     <h3><span class="flight-number" aria-hidden="true">${n + 1}</span> ${one.name} <code>${one.do}</code></h3>
     <p class="disrupts"><span aria-hidden="true">${SHAPES[level(one)]}</span> ${word('rung-disrupts', one.disrupts)}</p>
-    ${one.means ? html`<p lang="en">${one.means}</p>` : one.do === 'page' ? html`<p>${t('rung-page')}</p>` : nothing}
+    ${one.means ? html`<p>${written(one.means)}</p>` : one.do === 'page' ? html`<p>${t('rung-page')}</p>` : nothing}
     <p>${paramsLine(one.params)}</p>
     ${Object.keys(one.when).length ? html`<div class="only"><b>${t('rung-only-if')}</b> ${conditionList(one.when)}</div>` : nothing}
     ${one.after.length ? html`<p class="only"><b>${t('rung-after')}</b> ${one.after.join(', ')}</p>` : nothing}

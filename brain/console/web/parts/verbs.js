@@ -3,7 +3,7 @@
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { load, ownState, say, state } from '../app.js'
 import { get, post, Problem } from '../net.js'
-import { t, word } from '../words.js'
+import { t, word, written } from '../words.js'
 import { exactly } from './approval.js'
 import { askFor, refuse } from './dialog.js'
 import { scopeMark } from './marks.js'
@@ -50,7 +50,7 @@ export function sayButton(state, one, { main = false, approval = null, what = ''
   const ask = {
     approve: () => askApprove(state, args, approval),
     deny: () => askDeny(state, args.id),
-    ack: () => give('ack', args),
+    ack: () => askAck(state, args.id),
     hold: () => askHold(state, args.scope),
     close: () => askClose(state, args.id),
     return: () => askReturn(state, args.node),
@@ -63,6 +63,11 @@ export function sayButton(state, one, { main = false, approval = null, what = ''
 /** Asks for an approval: what exactly would be done, and what it disrupts, stands in the question. */
 export function askApprove(state, args, approval) {
   askFor(state, { title: t('approve-title'), body: exactly(approval), action: t('verb-approve'), careful: true, then: () => give('approve', args) })
+}
+
+/** Asks before somebody says that they have it: nobody is called again. */
+export function askAck(state, id) {
+  askFor(state, { title: t('ack-title'), body: html`<p>${t('ack-what')}</p>`, action: t('verb-ack'), then: () => give('ack', { id }) })
 }
 
 /** Asks before the breaker is reset. */
@@ -137,7 +142,7 @@ export async function askStart(state, node) {
   }
   askFor(state, {
     title: t('start-title', { node }),
-    body: html`<p>${t('start-what')}</p><ul class="plain small">${found.map((one) => html`<li><strong>${one.name}</strong>: ${one.summary}</li>`)}</ul>`,
+    body: html`<p>${t('start-what')}</p><ul class="plain small">${found.map((one) => html`<li><strong>${one.name}</strong>: ${written(one.summary)}</li>`)}</ul>`,
     action: t('verb-start'),
     fields: [
       { name: 'runbook', label: t('runbook'), value: found[0].name, options: found.map((one) => [one.name, one.name]) },
@@ -159,7 +164,7 @@ export function askForget(state, node) {
 export function askDrill(state, drill, node, then) {
   askFor(state, {
     title: t('drill-title', { name: drill.name }),
-    body: html`<p>${drill.summary}</p><p class="exact">${node ? scopeMark(`node/${node}`) : t(drill.affects === 'all' ? 'drill-on-all' : 'drill-on-first')}</p>
+    body: html`<p>${written(drill.summary)}</p><p class="exact">${node ? scopeMark(`node/${node}`) : t(drill.affects === 'all' ? 'drill-on-all' : 'drill-on-first')}</p>
       <p class="small">${t('drill-simulated')}</p>`,
     action: t(drill.breaks ? 'verb-drill' : 'verb-repair'),
     then: async () => {

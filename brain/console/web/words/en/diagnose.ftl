@@ -22,7 +22,10 @@ verdict-no-rule = No fault: no rule acts on what is below
 verdict-unknown = No all-clear
 verdict-no-all-clear = No all-clear:
 verdict-other = Other lines that mean something, on which no rule acts
-verdict-counts = { $n } lines read, { $known } of them with a known meaning.
+verdict-counts = { $n ->
+    [one] 1 line read, { $known } with a known meaning.
+   *[other] { $n } lines read, { $known } of them with a known meaning.
+  }
 verdict-unread = { $n } could not be read.
 verdict-sure = How sure:
 verdict-explains = It explains:

@@ -5,7 +5,10 @@ why-we-think-so = Why we think so
 what-to-do = What to do
 rule = Rule
 also-matches = also matches:
-more-symptoms = and { $n } more symptoms
+more-symptoms = { $n ->
+    [one] and 1 more symptom
+   *[other] and { $n } more symptoms
+  }
 stale = Every fact was old when it arrived: it is verified before anything disruptive is done.
 explained-by = Explained by
 alert-passed-to = Its alert goes on as that of
@@ -33,7 +36,10 @@ hit-gone = not there any more since
 hit-nobody = Nobody: no job runs there.
 hit-more-jobs = and { $n } more
 hit-silent-of = Not answered:
-hit-left-out = { $n } more nodes of it were not asked about.
+hit-left-out = { $n ->
+    [one] 1 more node of it was not asked about.
+   *[other] { $n } more nodes of it were not asked about.
+  }
 hit-known-since = Known since
 hit-as-of = as of
 hit-asked = Not known yet: the scheduler is being asked.
@@ -41,7 +47,10 @@ hit-silent = Not known: the scheduler does not answer. Whoever runs it sees to i
 hit-no_table = Not known: no table [schedulers.*] has these nodes. Whoever runs gpuward adds their scheduler to brain.toml.
 hit-no_scheduler = Not known: no scheduler is configured. Whoever runs gpuward adds a table [schedulers.NAME] to brain.toml.
 hit-not_asked = Not known: nobody has asked, since it still settles, is about no node, or was open before.
-explains = It explains { $n } other findings.
+explains = { $n ->
+    [one] It explains 1 other finding.
+   *[other] It explains { $n } other findings.
+  }
 out-of-service = { $node } is out of service.
 how-sure = How sure
 sure-sure = sure
@@ -57,7 +66,7 @@ no-evidence = No facts are kept for it.
 bundle = Evidence bundle
 ticket = Ticket
 who-was-told = Who was told
-delivered = delivered { $by }
+delivered = delivered by { $by }
 not-delivered = not delivered yet
 what-happened = What happened
 in-the-audit = All of it in the audit

@@ -6,8 +6,14 @@ node-not-heard = It is not heard.
 node-beat = heard { $span } ago
 node-no-beat = no heartbeat
 node-agent = agent { $version }
-node-spooled = { $n } events wait on it
-node-dropped = { $n } events lost
+node-spooled = { $n ->
+    [one] 1 event waits on it
+   *[other] { $n } events wait on it
+  }
+node-dropped = { $n ->
+    [one] 1 event lost
+   *[other] { $n } events lost
+  }
 node-clock = clock { $span } ahead
 node-clock-behind = clock { $span } behind
 node-booted = up since

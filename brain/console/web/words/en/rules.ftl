@@ -70,7 +70,10 @@ cond-gte = is at least
 
 runbook-rules = For:
 runbook-ladder = The ladder
-runbook-tries = Not tried for the same fault more than { $n } times within { $span }.
+runbook-tries = { $n ->
+    [one] Not tried for the same fault more than once within { $span }.
+   *[other] Not tried for the same fault more than { $n } times within { $span }.
+  }
 runbook-last-resort = After that:
 runbook-back-when = Performed once a rung has helped, if one of them disrupted something. A node returns only when every test here has passed.
 runbook-modes = How far it may go here
