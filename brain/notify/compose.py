@@ -83,6 +83,7 @@ def compose(
         state=about.state.value,
         why_now=f"no channel took its page while it lasted; {page.text}" if _untold(page) else page.text,
         because=about.because,
+        because_zh=about.because_zh,
         since=_iso(about.since),
         evidence=tuple(_evidence_line(item, ill) for item in evidence),
         evidence_ids=tuple(item.id for item in evidence),

@@ -51,6 +51,16 @@ export function either(texts) {
   return (texts && (texts[chosen] || texts.en)) || ''
 }
 
+/** Why, for this reader: what has `because` and `because_zh`. */
+export function why(one) {
+  return either({ en: one.because, zh: one.because_zh })
+}
+
+/** The language in which `why` answers, for what reads it aloud. */
+export function whyIn(one) {
+  return chosen === 'zh' && one.because_zh ? 'zh-Hans' : 'en'
+}
+
 /** What this browser remembers under a name; empty: nothing, or it may not. */
 export function remembered(name) {
   try {

@@ -35,6 +35,11 @@ NAMES = {
     "cooling": "cooling loop",
     "storage": "file server",
 }
+_ZH = {
+    "chassis": "同一机箱", "nvlink": "同一 NVLink 域", "leaf": "同一叶交换机", "rack": "同一机架", "power": "同一路供电",
+    "cooling": "同一冷却回路", "storage": "同一文件服务器", "row": "同一排", "pod": "同一 pod", "room": "同一机房",
+    "fabric": "同一网络", CELL: "同一 cell",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +218,7 @@ def _rule(
         when={"symptom": counter.name},
         severity=Priority.P1 if few else Priority.P0,
         because=f"so many nodes of one {NAMES.get(kind, kind)} show it at once that the cause is taken to be shared, not theirs",
+        because_zh=f"{_ZH.get(kind, f'同一 {kind}')}有这么多节点同时出现该症状，因此认定原因是它们共有的，而不在各自",
         knowledge=Knowledge(
             cause=Text(en=f"Shared cause of: {symptom.summary}", zh=f"共同原因：{symptom.summary}"),
             todo=_SHARED_TODO,

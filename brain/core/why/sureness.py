@@ -15,10 +15,10 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import places
 from brain.core.pack.lint_symptoms import KINDS
+from brain.core.pack.spans import span_text
 from brain.core.pack.spec import Text
 from brain.core.pack.vocabulary import COMPARED, NODE_UNREACHABLE
 from brain.core.state import Evidence, Incident
-from brain.core.why.words import span_text
 from brain.core.why.xid_candidates import CANDIDATES, XidOrigin
 
 REPEATED = 3  # facts that say the same
