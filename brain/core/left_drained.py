@@ -28,7 +28,7 @@ def open_left(ctx: Context, node: str, former: Incident) -> Incident:
         former.id,
         Text(
             en=f"was drained for {former.cause} ({former.id}), which {why.en}",
-            zh=f"曾因 {former.cause}（{former.id}）被排空，而该事件{why.zh}",
+            zh=f"曾因 {former.cause}（{former.id}）被排空，而该故障{why.zh}",
         ),
     )
 

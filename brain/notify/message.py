@@ -42,7 +42,7 @@ _NARROWER = (
 )
 _STATUS = {"ack": "acknowledge", "resolve": "resolve"}
 _ZH = {
-    "why now": "缘由", "where": "位置", "since": "开始时间", "because": "判断依据", "incidents": "事件", "evidence": "证据",
+    "why now": "缘由", "where": "位置", "since": "开始时间", "because": "判断依据", "incidents": "故障", "evidence": "证据",
     "tried": "已尝试", "proposed": "建议", "cause": "原因", "what to do": "处理办法", "see": "参考", "type": "命令",
     "trace": "追踪", "stopped": "暂停", "hit": "受影响", "ticket": "工单",
 }  # fmt: skip

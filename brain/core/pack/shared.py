@@ -18,7 +18,7 @@ GENERATED = "shared_"  # and those of generated symptoms
 _SHARED_TODO = Text(
     en="Look for what these nodes share: switch, subnet manager, power, storage, driver or agent release, a rule of ours. "
     "gpuward holds every per-node action for this symptom until it is over.",
-    zh="检查这些节点的共同点：交换机、子网管理器、供电、存储、驱动或代理版本、规则变更。"
+    zh="检查这些节点的共同点：交换机、子网管理器、供电、存储、驱动或 agent 版本、规则变更。"
     "该症状结束之前，gpuward 不会对单个节点执行任何操作。",
 )
 NARROW_HOLD_OFF_S = 2.0  # hold-off of a shared cause narrower than the cell: a wider one would explain it

@@ -218,7 +218,7 @@ def _said(en: str, zh: str) -> Callable[[Grounds], Text]:
 SILENCE = (
     Text(en="the node is down", zh="节点已停机"),
     Text(en="its network is down", zh="其网络中断"),
-    Text(en="its agent is not running", zh="其代理未运行"),
+    Text(en="its agent is not running", zh="其 agent 未运行"),
 )
 # What speaks for a verdict, then what speaks against it; each line counts once.
 TABLE: tuple[Reason, ...] = (

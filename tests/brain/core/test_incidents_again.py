@@ -142,7 +142,7 @@ def test_the_incident_of_a_node_that_is_left_drained() -> None:
         "n1 was drained for gpu-lost (inc-1), which is over: ann closed it. "
         "It stays out of service until it is given back: gpuward return n1"
     )
-    zh = "n1 曾因 gpu-lost（inc-1）被排空，而该事件已结束：ann closed it。归还之前它一直停用：gpuward return n1"
+    zh = "n1 曾因 gpu-lost（inc-1）被排空，而该故障已结束：ann closed it。归还之前它一直停用：gpuward return n1"
     assert left == Incident(
         id=ids.hashed(ids.INCIDENT, "input-1", "left-drained", "node/n1", "inc-1"),
         cause="left-drained", state=IncidentState.OPEN, severity=Priority.P2, scope="node/n1", node="n1",
