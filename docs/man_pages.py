@@ -1,7 +1,7 @@
 """The manual pages, made from the commands: gpuward(1), gpuward-agent(1) and one for each command; in Chinese below zh_CN.
 
 `python -m docs.man_pages FOLDER gpuward|gpuward-agent`; deploy/release/packages.sh puts them into the package. click-man, which
-is kept up, reads no lazy group and no arguments, and escapes nothing: a line that begins with a point would be a request to troff.
+is kept up, reads no lazy group and no arguments, and escapes nothing: a line that begins with a point is a request to troff.
 """
 
 import argparse
