@@ -66,7 +66,7 @@ def reference() -> str:
         _diagram(run_states.TRANSITIONS),
     ]
     lines += ["## Operator commands\n", *_operator_commands()]
-    lines += ["## Command line\n", COMMAND_LINE]
+    lines += ["## Command line\n", COMMAND_LINE, AGENT_COMMAND_LINE]
     lines += ["## JSON output\n", JSON_KEYS]
     lines += ["## The log as a file\n", f"{inspect.cleandoc(log_file.__doc__ or '')}\n"]
     lines += ["## Metrics of the brain\n", telemetry_tables.METRICS_HEAD, *telemetry_tables.metrics()]
@@ -99,6 +99,18 @@ COMMAND_LINE = """\
 | `GPUWARD_TOKEN_FILE` | `--token-file` | your token's file; default on the brain's machine: that of who started it |
 | `GPUWARD_CA_FILE` | `--ca-file` | CA of an https:// brain (PEM); a cell's is `<data_dir>/cell/ca.pem` |
 | `LC_ALL`, `LC_MESSAGES`, `LANG` | `--lang` | language of help and answers (`en`, `zh`), of `gpuward-agent`, too |
+"""
+AGENT_COMMAND_LINE = """\
+| exit status of `gpuward-agent` | meaning |
+|---|---|
+| 0 | done; `check`: the node is fit for jobs, or nobody knows |
+| 1 | failed; `check`: the node is unfit for jobs |
+| 2 | an option or a file must be corrected |
+| 130 | interrupted |
+
+| variable | option | meaning |
+|---|---|---|
+| `LC_ALL`, `LC_MESSAGES`, `LANG` | `--lang` | language of help and messages (`en`, `zh`) |
 """
 
 

@@ -278,3 +278,15 @@ def test_the_agent_that_runs_holds_no_catalogue(tmp_path: Path, monkeypatch: pyt
     assert (seen, read_) == (["en"], [])
     assert agent_cli.main([*args, "--check"]) == 0
     assert len(read_) == 1
+
+
+def test_a_thing_has_one_word() -> None:
+    """In Chinese an agent is `agent` and a brain `brain`: 代理 is a proxy, and somebody who reads both would not know which."""
+    root = Path(__file__).parents[1]
+    for folder in ("agent", "brain", "rules", "runbooks", "simulations"):
+        for file in (
+            one for kind in ("py", "ftl", "yaml", "js") for one in (root / folder).rglob(f"*.{kind}")
+        ):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                assert "大脑" not in line, f"{file}: {line}"
+                assert "代理" not in line or "proxy" in line.lower() or "Host" in line, f"{file}: {line}"

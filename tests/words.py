@@ -1,7 +1,7 @@
 """What the command lines say, as it stands in the code: all that a catalogue must have."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from click import Context
@@ -13,7 +13,7 @@ from brain.__main__ import MOUNTS
 from brain.cli import language
 from brain.cli.checkup.lines import Health
 from brain.cli.main import COMMANDS, MOUNTED, group
-from docs.man_pages import tables
+from docs.man_pages import AGENT, tables
 
 ROOT = Path(__file__).resolve().parents[1]
 OF_AGENT = (ROOT / "agent/cli",)
@@ -58,8 +58,13 @@ def helped() -> set[str]:
         command = whole.get_command(Context(whole), name)
         assert command is not None
         found |= set(language.helps(command))
-    of_tables = set(tables()) | {one for rows in tables().values() for row in rows for one in row[1:]}
+    of_tables = {one for each in (tables(), tables(AGENT)) for one in _cells(each)}
     return found | of_tables | {one.value for one in Health}
+
+
+def _cells(found: Mapping[str, Iterable[list[str]]]) -> Iterator[str]:
+    yield from found
+    yield from (one for rows in found.values() for row in rows for one in row[1:])
 
 
 def agent_helped() -> set[str]:

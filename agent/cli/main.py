@@ -24,10 +24,10 @@ def main(argv: Sequence[str]) -> int:
     """The exit status: 0 done, 1 failed, 2 the operator must correct an option or a file."""
     of, argv = wanted(argv, os.environ), without_lang(argv)
     try:
-        options = _parser(_Silent).parse_args(argv)
+        options = parser(_Silent).parse_args(argv)
     except _MustSpeakError:
         with standard_output("gpuward-agent"), speaking(of, FOLDERS):
-            options = _parser(_Wide).parse_args(argv)
+            options = parser(_Wide).parse_args(argv)
     # The agent itself says nothing in any language: it holds no catalogue
     spoken = nullcontext() if options.call is _run and not options.check else speaking(of, FOLDERS)
     try:
@@ -149,14 +149,15 @@ def _overrides(options: argparse.Namespace) -> dict[str, str]:
     return overrides
 
 
-def _parser(kind: type[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    parser = kind(prog="gpuward-agent", description=t("Reports facts about this node to gpuward's brain."))
-    parser.add_argument(
+def parser(kind: type[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """What may be typed, in the language that is spoken."""
+    found = kind(prog="gpuward-agent", description=t("Reports facts about this node to gpuward's brain."))
+    found.add_argument(
         "--lang",
         choices=LANGUAGES,
         help=t("language of help and messages, also behind a command; default: that of the locale"),
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = found.add_subparsers(required=True, metavar="COMMAND")
 
     config = argparse.ArgumentParser(add_help=False)
     config.add_argument(
@@ -243,4 +244,4 @@ def _parser(kind: type[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help=t("collectors, sources, actions and event kinds"))
     listing.add_argument("--json", action="store_true", help=t("as one JSON object"))
     listing.set_defaults(call=_list)
-    return parser
+    return found

@@ -104,6 +104,11 @@ def span(seconds: float) -> str:
     return many(int(number), unit.removesuffix("s"))
 
 
+def either(en: str, zh: str) -> str:
+    """Of a text that somebody has written in both languages the one that is spoken, as far as it is there."""
+    return zh if language() == "zh" and zh else en
+
+
 def id_of(english: str) -> str:
     """Its first words; of a longer one a checksum, too, so that what is changed behind them is another one; and of a part of a
     sentence, which is another text than the whole.

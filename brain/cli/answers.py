@@ -372,6 +372,7 @@ class IncidentJson(TypedDict):
     closed_why: str
     rule: str
     because: str
+    because_zh: str
     pack: str
     runbook: str
     runs: list[str]
@@ -482,6 +483,7 @@ class KnowledgeJson(TypedDict):
 class RuleJson(TypedDict):
     name: str
     because: str
+    because_zh: str
     version: str
     matching_rules: list[str]
     support: list[str]
@@ -618,6 +620,7 @@ class RuleEntryJson(TypedDict):
     scope: str
     severity: str
     because: str
+    because_zh: str
     runbook: str
     page: str
     source: str
@@ -651,6 +654,7 @@ class RuleDetailJson(TypedDict):
     scope: str
     severity: str
     because: str
+    because_zh: str
     runbook: str
     page: str
     source: str
@@ -1043,6 +1047,7 @@ class DiagnosedJson(TypedDict):
     severity: str
     scope: str
     because: str
+    because_zh: str
     symptoms: list[str]
     runs: list[str]
     opened_at: float

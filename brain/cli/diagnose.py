@@ -15,7 +15,7 @@ import click
 from agent.contract.errors import ConfigError
 from agent.contract.log_hosts import host_of
 from agent.shared.log_text import STDIN, Most, log_lines
-from agent.shared.words import language, many, span, t
+from agent.shared.words import either, language, many, span, t
 from brain.adapters import pack as packs
 from brain.cli import diagnosis
 from brain.cli.backtest.folder import looked_at, node_of_name
@@ -158,7 +158,7 @@ def _text(found: Diagnosis, width: int) -> str:
 def _block(incident: DiagnosedIncident, width: int) -> Iterator[str]:
     cause, todo = incident.knowledge(language())
     rows = [
-        (t("why"), incident.because),
+        (t("why"), either(incident.because, incident.because_zh)),
         (t("how sure"), incident.sure),
         *(("", line) for line in incident.shown),
     ]

@@ -45,6 +45,8 @@ class DiagnosedIncident:
     severity: str
     scope: str
     because: str
+    # Of the same in Chinese; empty: there is only the English
+    because_zh: str
     symptoms: list[str]
     # Ids
     runs: list[str]
@@ -279,6 +281,7 @@ def _diagnosed(
         severity=incident.severity,
         scope=incident.scope,
         because=incident.because,
+        because_zh=incident.because_zh,
         symptoms=incident.symptoms,
         sure=_sure(incident, signs, quotes),
         lasted_s=_lasted_s(incident),

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import click
 
-from agent.shared.words import language, later, many, t
+from agent.shared.words import either, later, many, t
 from brain.cli import completing, why_not
 from brain.cli.answers import (
     ChainJson,
@@ -195,10 +195,9 @@ def _rule(rule: RuleJson, width: int) -> Iterator[str]:
     yield from labelled(
         t("rule"), t("{name} (rules {version})", name=rule["name"], version=rule["version"]), width
     )
-    yield from labelled(t("because"), rule["because"], width)
+    yield from labelled(t("because"), either(rule["because"], rule.get("because_zh", "")), width)
     if knowledge := rule.get("knowledge"):
         yield from labelled(t("cause"), _either(knowledge["cause"]), width)
-        yield from labelled("", knowledge["cause"]["zh"], width)
 
 
 def _sureness(sure: SurenessJson | None, width: int) -> Iterator[str]:
@@ -311,7 +310,6 @@ def _todo(rule: RuleJson, width: int) -> Iterator[str]:
         return
     yield title(t("WHAT TO DO"))
     yield from labelled("", _either(knowledge["todo"]), width)
-    yield from labelled("", knowledge["todo"]["zh"], width)
     for link in knowledge["links"]:
         yield from labelled(t("see"), link, width)
     yield ""
@@ -352,8 +350,7 @@ def _return(incident: IncidentJson, out_of_service: list[str], width: int) -> It
 
 
 def _either(texts: TwoLanguagesJson) -> str:
-    """Of both languages the one that is spoken, as far as it is there."""
-    return texts["zh"] if language() == "zh" and texts["zh"] else texts["en"]
+    return either(texts["en"], texts["zh"])
 
 
 def _unique(gates: list[LineJson]) -> list[str]:

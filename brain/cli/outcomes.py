@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import click
 from rich.text import Text
 
-from agent.shared.words import language, later, many, span, t
+from agent.shared.words import either, later, many, span, t
 from brain.cli import completing
 from brain.cli.answers import ReadinessJson, ReadyJson, RemediesJson, RemedyJson
 from brain.cli.client import Client, for_client
@@ -175,7 +175,7 @@ def readiness(client: Client, days: float, runbook: str, cases: bool, plain: boo
     if shown:
         click.echo()
     for both in found["not_known_texts"] if shown else ():
-        text = both["zh"] if language() == "zh" else both["en"]
+        text = either(both["en"], both["zh"])
         click.echo("\n".join(hanging(t("not known: "), text, out.width, below="  ")))
 
 

@@ -126,6 +126,7 @@ def _rule(raw: Json, state: State) -> RuleShape:
     return RuleShape(
         name=raw["rule"],
         because=raw["because"],
+        because_zh=raw.get("because_zh", ""),
         version=raw["pack"],
         matching_rules=list(raw["matching_rules"]),
         support=list(raw["matching_rules"]),  # its name in version 0.1, read by scripts until 0.3

@@ -46,6 +46,7 @@ def incident(raw: Mapping[str, Any]) -> IncidentShape:
         closed_why=raw["closed_why"],
         rule=raw["rule"],
         because=raw["because"],
+        because_zh=raw.get("because_zh", ""),
         pack=raw["pack"],
         runbook=raw["runbook"],
         runs=raw["runs"],

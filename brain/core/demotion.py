@@ -39,16 +39,17 @@ def _weigh(ctx: Context, runbook: str) -> None:
     text = f"{GPUWARD} sets {runbook} to approve: {why}"
     ctx.note("mode.demoted", text, data={"runbook": runbook})
     because = f"{text}. A person must look why: `gpuward mode {runbook} auto` lets it act by itself again"
+    because_zh = f"{GPUWARD} 把 {runbook} 改为 approve：{why}。须由人查明原因：`gpuward mode {runbook} auto` 可让它重新自行执行"
     before = ctx.state.incidents.get(ctx.index.by_match.get(ids.key(HARMS, runbook), ""))
     if before is None:
-        escalation.open_page(ctx, _open(ctx, runbook, because), because)
+        escalation.open_page(ctx, _open(ctx, runbook, because, because_zh), because)
     else:  # a person has let it act on some nodes, and it has harmed these too
-        before.because = because
+        before.because, before.because_zh = because, because_zh
         ctx.show(before)
         escalation.page(ctx, before, "update", because)
 
 
-def _open(ctx: Context, runbook: str, because: str) -> Incident:
+def _open(ctx: Context, runbook: str, because: str, because_zh: str) -> Incident:
     incident = Incident(
         id=ids.hashed(ids.INCIDENT, ctx.cause, HARMS, runbook),
         cause=HARMS,
@@ -58,6 +59,7 @@ def _open(ctx: Context, runbook: str, because: str) -> Incident:
         node="",
         rule=HARMS,
         because=because,
+        because_zh=because_zh,
         runbook="",
         pack=ctx.compiled.pack.version,
         opened_at=ctx.now,

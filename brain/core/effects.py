@@ -97,6 +97,8 @@ class PageSubject:
     because: str
     # when the oldest fact behind it occurred
     since: float
+    # `because` in Chinese; empty: people read the English
+    because_zh: str = ""
     # how many nodes show it
     nodes: int = 1
     # the rule that opened it, and whose knowledge the page quotes; empty: none

@@ -226,6 +226,7 @@ def _open(ctx: Context, rule: Rule, cause: str, match_at: str, *, node: bool = F
         node=node_of(scope),
         rule=rule.name,
         because=rule.because,
+        because_zh=rule.because_zh,
         runbook=rule.runbook,
         pack=ctx.compiled.pack.version,
         opened_at=ctx.now,
@@ -241,8 +242,8 @@ def _open(ctx: Context, rule: Rule, cause: str, match_at: str, *, node: bool = F
     if rule.page_once and (value := situations.situation(ctx, scope).get(rule.page_once)) is not None:
         incident.page_once = ids.key(rule.name, str(value))
     if past := cards.opened(ctx, incident):
-        incident.past = past
-    incident.because = several.because(incident, rule)
+        incident.past, incident.past_zh = past.en, past.zh
+    several.tell_why(incident, rule)
     ctx.state.incidents[incident.id] = incident
     ctx.state.dismissed.pop(ids.key(rule.name, match_at), None)
     ctx.index.add_incident(incident)
@@ -388,7 +389,7 @@ def rejudged(ctx: Context, incident: Incident, rule: Rule) -> None:
     inhibit(ctx, incident, rule)
     if incident.rule != rule.name:
         return
-    incident.because = several.because(incident, rule)
+    several.tell_why(incident, rule)
     incident.resolve_delay_s = rule.resolve_delay_s
     incident.pack = ctx.compiled.pack.version
     if rule.runbook:

@@ -7,31 +7,45 @@ from brain.core.context import Context
 from brain.core.healing import drains, runs
 from brain.core.healing.drains import LEFT
 from brain.core.incidents import IncidentTrigger
-from brain.core.pack.spec import Paging, Priority
+from brain.core.pack.spec import Paging, Priority, Text
 from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, OwnedDrain
 
 
 def open_left(ctx: Context, node: str, former: Incident) -> Incident:
     """Opens the incident of a node that an incident, which is over, has left drained (law 14)."""
-    now = (
-        f"is over: {former.closed_why}"
+    why = (
+        Text(en=f"is over: {former.closed_why}", zh=f"已结束：{former.closed_why}")
         if former.closed_why
-        else f"is at {former.scope} and explains nothing here any more"
+        else Text(
+            en=f"is at {former.scope} and explains nothing here any more",
+            zh=f"现位于 {former.scope}，不再解释这里的情况",
+        )
     )
-    return _open(ctx, node, former.id, f"was drained for {former.cause} ({former.id}), which {now}")
+    return _open(
+        ctx,
+        node,
+        former.id,
+        Text(
+            en=f"was drained for {former.cause} ({former.id}), which {why.en}",
+            zh=f"曾因 {former.cause}（{former.id}）被排空，而该故障{why.zh}",
+        ),
+    )
 
 
 def open_heard_again(ctx: Context, node: str) -> Incident:
     """Opens the incident of a node that was forgotten while we had drained it, and is there all the same (law 14)."""
     marks = ctx.state.left_behind.pop(node)
-    why = "was forgotten while gpuward had drained it, and is heard again"
+    why = Text(
+        en="was forgotten while gpuward had drained it, and is heard again",
+        zh="在被 gpuward 排空期间遭到遗忘，如今又有了消息",
+    )
     incident = _open(ctx, node, marks[0], why)
     ctx.state.drains.setdefault(node, {})[incident.id] = OwnedDrain(since=ctx.now, marks=marks)
     return incident
 
 
-def _open(ctx: Context, node: str, former: str, why: str) -> Incident:
+def _open(ctx: Context, node: str, former: str, why: Text) -> Incident:
     scope = f"node/{node}"
     incident = Incident(
         id=ids.hashed(ids.INCIDENT, ctx.cause, LEFT, scope, former),
@@ -41,7 +55,8 @@ def _open(ctx: Context, node: str, former: str, why: str) -> Incident:
         scope=scope,
         node=node,
         rule=LEFT,
-        because=f"{node} {why}. It stays out of service until it is given back: gpuward return {node}",
+        because=f"{node} {why.en}. It stays out of service until it is given back: gpuward return {node}",
+        because_zh=f"{node} {why.zh}。归还之前它一直停用：gpuward return {node}",
         runbook=incidents.RETURN_RUNBOOK,
         pack=ctx.compiled.pack.version,
         opened_at=ctx.now,

@@ -12,16 +12,17 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import reach, situations
 from brain.core.healing import plans, run_states
-from brain.core.pack.spec import Rule
+from brain.core.pack.spec import Rule, Text
 from brain.core.pack.topology import node_of, type_of
 from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, Run, RunState
 
 WITHIN_S = 600.0  # parts that began to show a fault within this time have one cause
 AT_LEAST = 3  # parts with a remedy each that began within this time
-_WHY = (
-    "several parts of one node show it within minutes, so the cause is taken to be the node's: power, "
-    "a PCIe switch, the driver"
+_WHY = Text(
+    en="several parts of one node show it within minutes, so the cause is taken to be the node's: power, "
+    "a PCIe switch, the driver",
+    zh="同一节点的多个部件在几分钟内出现该故障，因此认定原因在节点：供电、PCIe 交换机或驱动",
 )
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 
@@ -82,8 +83,8 @@ def widen(ctx: Context, incident: Incident, scope: str) -> None:
     first, incident.scope, incident.several = incident.scope, f"node/{incident.node}", True
     rule = ctx.compiled.rules.get(incident.rule)
     if rule is not None:
-        incident.because = because(incident, rule)
-    text = f"{incident.cause} is at {first} and at {scope}: {_WHY}"
+        tell_why(incident, rule)
+    text = f"{incident.cause} is at {first} and at {scope}: {_WHY.en}"
     ctx.note("incident.widened", text, incident=incident.id, scope=incident.scope)
     run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
     if run is not None and run.state not in run_states.OVER and _only_prepared(ctx, run):
@@ -102,10 +103,12 @@ def runbook(ctx: Context, incident: Incident, rule: Rule) -> str:
     return rule.runbook
 
 
-def because(incident: Incident, rule: Rule) -> str:
-    """Why the incident is what the rule says."""
-    why = f"{rule.because}; {_WHY}" if incident.several else rule.because
-    return f"{why}; {incident.past}" if incident.past else why
+def tell_why(incident: Incident, rule: Rule) -> None:
+    """Tells people why the incident is what the rule says; of a rule without Chinese only in English."""
+    several = incident.several
+    incident.because = "; ".join(filter(None, (rule.because, _WHY.en if several else "", incident.past)))
+    zh = (rule.because_zh, _WHY.zh if several else "", incident.past_zh)
+    incident.because_zh = "；".join(filter(None, zh)) if rule.because_zh else ""
 
 
 def _for_all(ctx: Context, name: str) -> bool:

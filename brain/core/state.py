@@ -505,6 +505,9 @@ class Incident:
     several: bool = False
     # what its card had in other places, as a clause; empty: nothing is known
     past: str = ""
+    # `because` and `past` in Chinese; empty: people read the English
+    because_zh: str = ""
+    past_zh: str = ""
     # "<rule>@<scope>" of matches that it explains -> what was known of their incident before
     known: dict[str, Known] = field(default_factory=dict)
     # id of the incident that explains this one

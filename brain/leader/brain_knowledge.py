@@ -14,7 +14,7 @@ KNOWN: Mapping[str, Knowledge] = {
             en="Until then no fault is judged. `gpuward check --rules FOLDER --runbooks FOLDER` names file, line and key; the "
             "brain reads the files again by itself.",
             zh="在此之前不会判断任何故障。`gpuward check --rules 目录 --runbooks 目录` 会指出文件、行和键；"
-            "修复后大脑会自动重新读取。",
+            "修复后 brain 会自动重新读取。",
         ),
     ),
     "brain_disconnected": Knowledge(
@@ -24,48 +24,48 @@ KNOWN: Mapping[str, Knowledge] = {
         ),
         todo=Text(
             en="Look at the NATS server and the network between it and this brain. Agents keep what they have to say on disk.",
-            zh="检查 NATS 服务器及其与大脑之间的网络。代理会把事件保存在本地磁盘。",
+            zh="检查 NATS 服务器及其与 brain 之间的网络。agent 会把事件保存在本地磁盘。",
         ),
     ),
     "nobody_leads": Knowledge(
         cause=Text(
             en="The log takes or delivers nothing, most often as its disk is full; or the brains have stopped acting.",
-            zh="日志无法写入或读取，多为磁盘已满；或大脑已停止动作。",
+            zh="日志无法写入或读取，多为磁盘已满；或 brain 已停止动作。",
         ),
         todo=Text(
             en="`gpuward status` on each brain's machine; make room on the disk of NATS; restart a brain that has stopped acting "
             "when you have read why.",
-            zh="在每台大脑主机上执行 `gpuward status`；为 NATS 腾出磁盘空间；了解原因后重启已停止动作的大脑。",
+            zh="在每台 brain 主机上执行 `gpuward status`；为 NATS 腾出磁盘空间；了解原因后重启已停止动作的 brain。",
         ),
     ),
     "certificate_ends": Knowledge(
         cause=Text(
             en="The cell's certificate ends, and the brain cannot make another: `ca.key` was moved away or cannot be read.",
-            zh="本单元的证书即将到期，而大脑无法签发新证书：`ca.key` 已被移走或无法读取。",
+            zh="本单元的证书即将到期，而 brain 无法签发新证书：`ca.key` 已被移走或无法读取。",
         ),
         todo=Text(
             en="Put `ca.key` back in the folder `cell` of the brain's data and say `gpuward cell rotate server`; then move it "
             "away again. `gpuward cell show` says when certificates end.",
-            zh="将 `ca.key` 放回大脑数据目录下的 `cell` 文件夹，执行 `gpuward cell rotate server`，然后可再次移走。"
+            zh="将 `ca.key` 放回 brain 数据目录下的 `cell` 文件夹，执行 `gpuward cell rotate server`，然后可再次移走。"
             "`gpuward cell show` 会显示证书到期时间。",
         ),
     ),
     "registry_unreadable": Knowledge(
         cause=Text(
             en="`registry.json` in the folder `cell` of the brain's data is damaged or cannot be read.",
-            zh="大脑数据目录下 `cell` 文件夹中的 `registry.json` 已损坏或无法读取。",
+            zh="brain 数据目录下 `cell` 文件夹中的 `registry.json` 已损坏或无法读取。",
         ),
         todo=Text(
             en="The nodes that were let in stay; nobody joins and nobody is revoked until it is read. Correct it, or put it back "
             "from your backup; the brain reads it again by itself. Do not remove it: then all nodes must join anew.",
-            zh="已接入的节点不受影响；在恢复之前无法加入或吊销节点。请修正该文件或从备份恢复，大脑会自动重新读取。"
+            zh="已接入的节点不受影响；在恢复之前无法加入或吊销节点。请修正该文件或从备份恢复，brain 会自动重新读取。"
             "请勿删除：否则所有节点都必须重新加入。",
         ),
     ),
     "trust_unreadable": Knowledge(
         cause=Text(
             en="`trust.json` in the folder `cell` of the brain's data is damaged or cannot be read.",
-            zh="大脑数据目录下 `cell` 文件夹中的 `trust.json` 已损坏或无法读取。",
+            zh="brain 数据目录下 `cell` 文件夹中的 `trust.json` 已损坏或无法读取。",
         ),
         todo=Text(
             en="No key is rotated until it is read. Put it back from your backup, made after the last rotation.",
@@ -80,7 +80,7 @@ KNOWN: Mapping[str, Knowledge] = {
         todo=Text(
             en="Tokens that were good stay good, and none is made or revoked, until it is read; after a restart none counts. "
             "Correct it, or put it back from your backup; if there is none, remove it: everybody needs a new token.",
-            zh="恢复之前，原有令牌仍然有效，但无法创建或吊销令牌；大脑重启后所有令牌都将失效。请修正或从备份恢复；"
+            zh="恢复之前，原有令牌仍然有效，但无法创建或吊销令牌；brain 重启后所有令牌都将失效。请修正或从备份恢复；"
             "若没有备份，请删除该文件，所有人都需要新令牌。",
         ),
     ),
@@ -92,7 +92,8 @@ KNOWN: Mapping[str, Knowledge] = {
         todo=Text(
             en="Correct it (`gpuward run --check --config FILE` names line and key): whoever was taken out of it still comes in, "
             "and a brain that is restarted does not start.",
-            zh="请修正（`gpuward run --check --config FILE` 会指出行号和键名）：已被移除的人员仍可登录，且大脑重启后将无法启动。",
+            zh="请修正（`gpuward run --check --config FILE` 会指出行号和键名）：已被移除的人员仍可登录，"
+            "且 brain 重启后将无法启动。",
         ),
     ),
     "log_jumped": Knowledge(
@@ -123,26 +124,26 @@ KNOWN: Mapping[str, Knowledge] = {
         cause=Text(
             en="The keys of this brain are older than those that nodes trust: they were put back from a backup of before a "
             "rotation, or copied from a brain that had not rotated yet. Such nodes refuse every command.",
-            zh="本大脑的密钥比节点所信任的更旧：它们来自轮换之前的备份，或复制自尚未轮换的大脑。这些节点会拒绝所有命令。",
+            zh="本 brain 的密钥比节点所信任的更旧：它们来自轮换之前的备份，或复制自尚未轮换的 brain。这些节点会拒绝所有命令。",
         ),
         todo=Text(
             en="Put back the newest `signing.key`, `signing.key.pub` and folder `cell` that you have, and restart the brain. "
             "If there are none: `gpuward cell rotate signing --compromised` while the brain runs, and every node joins again.",
-            zh="恢复最新的 `signing.key`、`signing.key.pub` 和 `cell` 文件夹，然后重启大脑。若没有，请在大脑运行时执行 "
+            zh="恢复最新的 `signing.key`、`signing.key.pub` 和 `cell` 文件夹，然后重启 brain。若没有，请在 brain 运行时执行 "
             "`gpuward cell rotate signing --compromised`，所有节点重新加入。",
         ),
     ),
     "brain_disk": Knowledge(
         cause=Text(
             en="The disk with the brain's data folder is full, can only be read, fails, or hangs.",
-            zh="大脑数据目录所在的磁盘已满、只读、出错或无响应。",
+            zh="brain 数据目录所在的磁盘已满、只读、出错或无响应。",
         ),
         todo=Text(
             en="Make room on it, or mend it: the page says what is wrong. History and snapshots are then written by themselves. "
             "Faults are healed all the same. A brain that is restarted meanwhile reads the log from its last snapshot on, and "
             "the log does not reach back for ever; one whose disk hangs does not start at all.",
-            zh="请腾出空间或修复磁盘（页面会说明原因），之后历史记录和快照会自动补写。故障处理不受影响。期间若重启大脑，"
-            "它会从最近的快照开始重新读取日志，而日志并非无限期保留；若磁盘无响应，大脑将无法启动。",
+            zh="请腾出空间或修复磁盘（页面会说明原因），之后历史记录和快照会自动补写。故障处理不受影响。期间若重启 brain，"
+            "它会从最近的快照开始重新读取日志，而日志并非无限期保留；若磁盘无响应，brain 将无法启动。",
         ),
     ),
     "archive_behind": Knowledge(
@@ -180,15 +181,15 @@ KNOWN: Mapping[str, Knowledge] = {
             en="The page says what the server answers. Correct the table of `[[reports]]` in brain.toml or the file with its "
             "URL, and restart the brain; `gpuward doctor` tries the server. Until it is mailed it is tried again; the console "
             "has it under Reports.",
-            zh="页面会说明服务器的答复。请修正 brain.toml 中的 `[[reports]]` 或保存 URL 的文件，然后重启大脑；"
+            zh="页面会说明服务器的答复。请修正 brain.toml 中的 `[[reports]]` 或保存 URL 的文件，然后重启 brain；"
             "`gpuward doctor` 可测试该服务器。发出之前会一直重试；控制台的“报告”页面也可查看。",
         ),
     ),
 }
 OTHERS = Knowledge(
-    cause=Text(en="This brain itself is in trouble, not a node.", zh="出问题的是大脑本身，而非节点。"),
+    cause=Text(en="This brain itself is in trouble, not a node.", zh="出问题的是 brain 本身，而非节点。"),
     todo=Text(
         en="`gpuward status` on the brain's machine, and the log of its service (journalctl -u gpuward).",
-        zh="在大脑主机上执行 `gpuward status`，并查看其服务日志（journalctl -u gpuward）。",
+        zh="在 brain 主机上执行 `gpuward status`，并查看其服务日志（journalctl -u gpuward）。",
     ),
 )

@@ -83,6 +83,7 @@ def compose(
         state=about.state.value,
         why_now=f"no channel took its page while it lasted; {page.text}" if _untold(page) else page.text,
         because=about.because,
+        because_zh=about.because_zh,
         since=_iso(about.since),
         evidence=tuple(_evidence_line(item, ill) for item in evidence),
         evidence_ids=tuple(item.id for item in evidence),
@@ -229,7 +230,7 @@ def _of_request(about: PageSubject, runs: Sequence[Run]) -> Knowledge | None:
             todo=Text(
                 en=f"See to what kept it from ending well. This ends when {run.runbook.name} is done there again and ends well, "
                 f"or is closed by a person.{back}",
-                zh=f"先处理使其未能成功的原因。再次执行 {run.runbook.name} 并成功，或由人工关闭后，本事件结束。{zh_back}",
+                zh=f"先处理使其未能成功的原因。再次执行 {run.runbook.name} 并成功，或由人工关闭后，本故障结束。{zh_back}",
             ),
         )
     what = f"{ill[-1].rung} ({ill[-1].action}): {ill[-1].outcome}: {_one_line(ill[-1].why)}"
@@ -241,7 +242,7 @@ def _of_request(about: PageSubject, runs: Sequence[Run]) -> Knowledge | None:
         todo=Text(
             en=f"Repair what it found. This ends when {run.runbook.name} is done there again and ends well, or is closed by a "
             f"person.{back}",
-            zh=f"修复所发现的问题。再次执行 {run.runbook.name} 并成功，或由人工关闭后，本事件结束。{zh_back}",
+            zh=f"修复所发现的问题。再次执行 {run.runbook.name} 并成功，或由人工关闭后，本故障结束。{zh_back}",
         ),
     )
 

@@ -42,7 +42,7 @@ _NARROWER = (
 )
 _STATUS = {"ack": "acknowledge", "resolve": "resolve"}
 _ZH = {
-    "why now": "缘由", "where": "位置", "since": "开始时间", "because": "判断依据", "incidents": "事件", "evidence": "证据",
+    "why now": "缘由", "where": "位置", "since": "开始时间", "because": "判断依据", "incidents": "故障", "evidence": "证据",
     "tried": "已尝试", "proposed": "建议", "cause": "原因", "what to do": "处理办法", "see": "参考", "type": "命令",
     "trace": "追踪", "stopped": "暂停", "hit": "受影响", "ticket": "工单",
 }  # fmt: skip
@@ -101,6 +101,8 @@ class PageMessage:
     # cause, todo -> en, zh; empty when the rule is unknown
     knowledge: dict[str, dict[str, str]]
     links: tuple[str, ...]
+    # `because` in Chinese; empty: there is only the English
+    because_zh: str = ""
     # who acknowledged it; empty: nobody
     acked_by: str = ""
     # those of earlier pages, before it was raised
@@ -163,6 +165,11 @@ class PageMessage:
         wanted = [texts[language]] if language in texts else list(texts.values())
         return tuple(wanted)
 
+    def _why(self, language: Language) -> tuple[str, ...]:
+        """`because` in a language, or in the one that exists."""
+        texts = {"en": self.because, "zh": self.because_zh or self.because}
+        return (texts[language],) if language != "both" else tuple(dict.fromkeys(texts.values()))
+
     def sections(self, language: Language = "both") -> tuple[Section, ...]:
         """Returns the parts below the title that are not empty, in reading order."""
         among = f", all of them of {' and '.join(self.common)}" if self.common else ""
@@ -176,7 +183,7 @@ class PageMessage:
             ("why now", (self.why_now,), 1),
             ("stopped", () if quiet else self.stops, 2),
             ("since", (self.since,), 2),
-            ("because", () if brief or self.incidents else (self.because,), 6),
+            ("because", () if brief or self.incidents else self._why(language), 6),
             ("incidents", self.incidents, 3),
             ("tried", self.tried, 5),
             ("proposed", () if quiet else self.proposed, 4),

@@ -43,7 +43,7 @@ _LATER = (
     "request_timeout",
 )
 _GONE = ("thread_not_found", "message_not_found")  # the first message was deleted
-_AS_CODE = ("evidence", "type", "incidents", "tried", "proposed", "证据", "命令", "事件", "已尝试", "建议")
+_AS_CODE = ("evidence", "type", "incidents", "tried", "proposed", "证据", "命令", "故障", "已尝试", "建议")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,9 +51,9 @@ stage() {
     for shell in bash zsh fish; do
       (cd "$source" && "$root/.venv/bin/python" -m brain completion "$shell") > "$into/completion/gpuward.$shell"
     done
-    (cd "$source" && "$root/.venv/bin/python" -m docs.man_pages "$into/man")
-    gzip -9n "$into"/man/*.1 "$into"/man/*/*.1
   fi
+  (cd "$source" && "$root/.venv/bin/python" -m docs.man_pages "$into/man" "$1")
+  gzip -9n "$into"/man/*.1 "$into"/man/*/*.1
   rm -rf "$home/libraries/bin"
   # With the links in nfpm.yaml a virtual environment for each Python, of one folder of libraries.
   printf 'home = /usr/bin\ninclude-system-site-packages = false\n' > "$home/pyvenv.cfg"

@@ -75,6 +75,10 @@ class Tmux:
             lambda screen: all(text in " ".join(screen.split()) for text in texts), f"{texts} are seen"
         )
 
+    def told(self, what: str) -> str:
+        """What tmux knows of the terminal, by the name of its format: `alternate_on`, `cursor_flag`, `pane_tty`, `pane_pid`."""
+        return self._tmux("display-message", "-p", f"#{{{what}}}").strip()
+
     def ended(self) -> int | None:
         """The exit status of the program; None: it runs."""
         return int(self._status.read_text()) if self._status.exists() else None

@@ -11,8 +11,6 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from brain.console.access import local_token
-from brain.console.words import Words
-from docs import pack_words
 from tests.e2e.up import Up
 
 PHONE = (390, 844)
@@ -122,12 +120,6 @@ def look(
         context.close()
     left = [said for said in one.complaints if not any(word in said for word in one.expected)]
     assert not left, left
-
-
-def written(english: str, language: str) -> str:
-    """A sentence of a rule, runbook, action or drill that gpuward comes with, as the pages have it in a language."""
-    key = next(key for key, text in pack_words.texts().items() if text == english)
-    return Words(language)(key)
 
 
 def token(up: Up) -> str:

@@ -183,9 +183,7 @@ def test_runbooks_and_drills_are_told_in_chinese(up: Up, browser: Browser, incid
 
 
 def test_why_a_rule_thinks_so_is_told_in_chinese(up: Up, browser: Browser, incident: str) -> None:
-    """On the pages of the rule and of its incidents, and in the lists; what a brain has added to it, and what a site has written
-    itself, stands as it is.
-    """
+    """On the pages of the rule and of its incidents, and in the lists, where it is found by its Chinese words."""
     chinese = "该 GPU 必须恢复"
     with look(browser, url(up), DESK, language="zh-CN") as one:
         for path in (
@@ -197,19 +195,7 @@ def test_why_a_rule_thinks_so_is_told_in_chinese(up: Up, browser: Browser, incid
             page = one.open(path)
             expect(page.get_by_text(chinese).first).to_be_visible()
         page = one.open("/rules?q=必须恢复")
-        assert page.locator(".row", has_text="gpu-fatal-xid").count() == 1, (
-            "it is found by its Chinese words, too"
-        )
-
-        def changed(route: Route) -> None:
-            body = route.fetch().json()
-            body["rule"]["because"] += "; the card had 3 faults elsewhere"
-            body["notes"] = []
-            route.fulfill(content_type="application/json", body=json.dumps(body))
-
-        one.page.route("**/api/v1/explain/*", changed)
-        page = one.open(f"/incidents/{incident}")
-        expect(page.get_by_text("; the card had 3 faults elsewhere")).to_contain_text(chinese)
+        assert page.locator(".row", has_text="gpu-fatal-xid").count() == 1
     with look(browser, url(up), DESK) as one:
         page = one.open("/rules/gpu-fatal-xid")
         assert "this GPU must be recovered" in page.inner_text(".head")

@@ -196,6 +196,7 @@ class Judge:
             explains=incident.explains,
             rule=incident.rule,
             because=incident.because,
+            because_zh=incident.because_zh,
             runbook=incident.runbook,
         )
 

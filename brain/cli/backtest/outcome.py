@@ -31,6 +31,8 @@ class FoundIncident:
     explains: int
     rule: str
     because: str
+    # the same in Chinese; empty: there is only the English
+    because_zh: str
     # Empty: people must act
     runbook: str
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from agent.shared.words import many, t
+from agent.shared.words import either, many, t
 from brain.cli.backtest.outcome import (
     Backtest,
     FoundDecision,
@@ -84,7 +84,7 @@ def _incident(one: FoundIncident, width: int) -> Iterator[str]:
         ),
         width,
     )
-    yield from hanging("      ", one.because, width)
+    yield from hanging("      ", either(one.because, one.because_zh), width)
 
 
 def _decision(one: FoundDecision, width: int) -> Iterator[str]:

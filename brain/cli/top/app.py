@@ -18,7 +18,7 @@ from textual.widgets import ContentSwitcher, Input, Static
 from brain.cli.answers import MeJson, NeedJson, StatusJson
 from brain.cli.client import Client
 from brain.cli.terminal import WIDTH
-from brain.cli.top import details, frame, keys, rows
+from brain.cli.top import details, ends, frame, keys, rows
 from brain.cli.top.heard import (
     Alive,
     Answered,
@@ -95,6 +95,7 @@ class Top(App[None]):
         """Begins to listen."""
         self.screen_stack[0].set_focus(self.view)
         self.wire.start()
+        ends.by_signals(lambda status: self.exit(return_code=status))
         self.set_interval(DRAW_S, self._draw)
         self.set_interval(TICK_S, self._tick)
         self._show_head()

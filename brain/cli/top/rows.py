@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from agent.shared.words import either
 from brain.cli.answers import (
     FleetJson,
     IncidentJson,
@@ -200,7 +201,7 @@ def incidents(words: Words, found: Sequence[IncidentJson], *, more: bool) -> She
                 one["id"],
                 RowKind.INCIDENT,
                 fields,
-                text=one["because"],
+                text=either(one["because"], one.get("because_zh", "")),
                 incident=one["id"],
                 more=one["state"],
             )

@@ -70,6 +70,7 @@ class RuleShape(Shape):
 
     name: str
     because: str
+    because_zh: str = Field(description="The same in Chinese; empty: there is only the English.")
     version: str = Field(description="Of the rules.")
     matching_rules: list[str]
     support: list[str] = Field(description="The name of `matching_rules` in version 0.1.", deprecated=True)

@@ -25,6 +25,7 @@ class DiagnosedShape(Shape):
     severity: str = Field(description="P0 to P3.")
     scope: str
     because: str
+    because_zh: str = Field(description="The same in Chinese; empty: there is only the English.")
     symptoms: list[str]
     runs: list[str] = Field(description="Ids.")
     opened_at: float = Field(description="Seconds since the first record.")

@@ -56,6 +56,7 @@ class IncidentShape(Shape):
     closed_why: str
     rule: str
     because: str
+    because_zh: str = Field(description="The same in Chinese; empty: there is only the English.")
     pack: str = Field(description="The version of the rules that opened it.")
     runbook: str = Field(description="Empty: none leads on from its rule.")
     runs: list[str] = Field(description="Ids, in order.")

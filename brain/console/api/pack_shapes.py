@@ -31,6 +31,7 @@ class RuleEntryShape(FiredShape):
     scope: str = Field(description="The type of the scopes whose situations it matches.")
     severity: Priority
     because: str
+    because_zh: str = Field(description="The same in Chinese; empty: there is only the English.")
     runbook: str = Field(description="Empty: none, people must act.")
     page: str = Field(description="When people are paged: `open`, `failure` or `never`.")
     source: str = Field(

@@ -68,6 +68,7 @@ def _rule(spec: Rule, figures: Figures, sources: Sources) -> dict[str, Any]:
         "scope": spec.scope,
         "severity": spec.severity,
         "because": spec.because,
+        "because_zh": spec.because_zh,
         "runbook": spec.runbook,
         "page": spec.page.value,
         "source": sources.get(("rules", spec.name), ""),

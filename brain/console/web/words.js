@@ -54,14 +54,24 @@ export function either(texts) {
 }
 
 /**
- * What rules, runbooks, actions and drills say of themselves, in the reader's language: their own words are English, and their key in
- * the catalogue is found by them. What a brain has added behind them, and what a site has written itself, stands as it is.
+ * What runbooks, actions and drills say of themselves, in the reader's language: their own words are English, and their key in
+ * the catalogue is found by them. What a site has written itself stands as it is.
  */
 export function written(text) {
   if (chosen === 'en' || !text) return text
   own ??= english.written()
-  const [words, id] = own.find(([one]) => text === one || text.startsWith(`${one};`)) ?? []
-  return id && bundle.hasMessage(id) ? `${t(id)}${text.slice(words.length)}` : text
+  const [, id] = own.find(([one]) => text === one) ?? []
+  return id && bundle.hasMessage(id) ? t(id) : text
+}
+
+/** Why, for this reader: what has `because` and `because_zh`. */
+export function why(one) {
+  return either({ en: one.because, zh: one.because_zh })
+}
+
+/** The language in which `why` answers, for what reads it aloud. */
+export function whyIn(one) {
+  return chosen === 'zh' && one.because_zh ? 'zh-Hans' : 'en'
 }
 
 /** What this browser remembers under a name; empty: nothing, or it may not. */

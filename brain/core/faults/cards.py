@@ -6,9 +6,11 @@ at it. When one opens at a card with a past elsewhere, people are told that the 
 
 import re
 
-from agent.contract.counted import counted, span
+from agent.contract.counted import counted
 from agent.contract.messages import Event
 from brain.core.context import Context
+from brain.core.pack.spans import span_text
+from brain.core.pack.spec import Text
 from brain.core.pack.topology import component_of, type_of
 from brain.core.state import CardFault, Incident
 
@@ -36,14 +38,14 @@ def feed(ctx: Context, event: Event) -> None:
         ctx.state.cards.pop(event.node, None)
 
 
-def opened(ctx: Context, incident: Incident) -> str:
-    """An incident opens: if it is a card's, that is remembered. What the card had elsewhere, as a clause; empty: nothing."""
+def opened(ctx: Context, incident: Incident) -> Text | None:
+    """An incident opens: if it is a card's, that is remembered. What the card had elsewhere, as a clause; None: nothing."""
     if type_of(incident.scope) != "gpu":
-        return ""
+        return None
     slot = "/".join(component_of(incident.scope).split("/")[:2])  # of a MIG instance: its GPU's
     card = _slots(ctx, incident.node).get(slot, "")
     if not card:
-        return ""
+        return None
     place, known = f"gpu/{incident.node}/{slot.partition('/')[2]}", ctx.state.card_faults
     faults = [one for one in known.pop(card, ()) if one.at > ctx.now - WITHIN_S]
     known[card] = [*faults, CardFault(at=ctx.now, cause=incident.cause, place=place)][-MAX_FAULTS:]
@@ -51,13 +53,14 @@ def opened(ctx: Context, incident: Incident) -> str:
         del known[next(iter(known))]
     elsewhere = [one for one in faults if one.place != place]
     if not elsewhere:
-        return ""
+        return None
     causes = ", ".join(dict.fromkeys(one.cause for one in elsewhere))
     where = ", ".join(dict.fromkeys(one.place for one in elsewhere))
-    last = span(ctx.now - elsewhere[-1].at)
-    return (
-        f"the card {card} had {counted(len(elsewhere), 'fault')} ({causes}) at {where}, the last one {last} ago: "
-        "the fault may have moved with it"
+    last = span_text(ctx.now - elsewhere[-1].at)
+    return Text(
+        en=f"the card {card} had {counted(len(elsewhere), 'fault')} ({causes}) at {where}, the last one {last.en} ago: "
+        "the fault may have moved with it",
+        zh=f"卡 {card} 曾在 {where} 出现 {len(elsewhere)} 次故障（{causes}），最近一次在 {last.zh}前：故障可能随卡转移而来",
     )
 
 

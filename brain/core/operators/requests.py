@@ -11,7 +11,7 @@ from brain.core.healing import run_states, runs
 from brain.core.healing.limits import SCHEDULE
 from brain.core.healing.modes import mode_of
 from brain.core.incidents import IncidentTrigger
-from brain.core.pack.spec import Mode, Paging, Priority, Runbook
+from brain.core.pack.spec import Mode, Paging, Priority, Runbook, Text
 from brain.core.pack.topology import node_of, type_of
 from brain.core.state import Incident, IncidentState, Run, RunState
 
@@ -36,16 +36,16 @@ def request(ctx: Context, name: str, scope: str, who: str, why: str, *, vouched:
         return f"no such {runbook.scope}: {scope.partition('/')[2]!r}"
     if (other := _under_way(ctx, name, scope)) is not None:
         return f"it is under way there: {other}"
-    incident = _open(
-        ctx, name, scope, f"{who} asked for it: {why}" if who != SCHEDULE else f"it is due: {why}"
-    )
+    asked = Text(en=f"{who} asked for it: {why}", zh=f"{who} 要求这样做：{why}")
+    due = Text(en=f"it is due: {why}", zh=f"按计划该做了：{why}")
+    incident = _open(ctx, name, scope, asked if who != SCHEDULE else due)
     ctx.state.inspected[ids.key(name, _name(scope))] = ctx.now
     incidents.transition(ctx, incident, IncidentTrigger.RUN_STARTED, f"runbook {name}")
     runs.start(ctx, incident, requested_by=who, vouched=vouched)
     return ""
 
 
-def _open(ctx: Context, runbook: str, scope: str, because: str) -> Incident:
+def _open(ctx: Context, runbook: str, scope: str, because: Text) -> Incident:
     incident = Incident(
         id=ids.hashed(ids.INCIDENT, ctx.cause, runbook, scope),
         cause=f"{REQUEST}-{runbook}",
@@ -54,7 +54,8 @@ def _open(ctx: Context, runbook: str, scope: str, because: str) -> Incident:
         scope=scope,
         node=node_of(scope),
         rule=REQUEST,
-        because=because,
+        because=because.en,
+        because_zh=because.zh,
         runbook=runbook,
         pack=ctx.compiled.pack.version,
         opened_at=ctx.now,

@@ -134,6 +134,8 @@ def _when(rule: Rule, path: _Path, symptoms: Mapping[str, Symptom]) -> Iterator[
 def _texts(rule: Rule, path: _Path) -> Iterator[Finding]:
     if not rule.because.strip():
         yield Finding(path=(*path, "because"), text="is empty: why do these symptoms mean this cause?")
+    if rule.because_zh and not _CHINESE.search(rule.because_zh):
+        yield Finding(path=(*path, "because_zh"), text="has no Chinese text")
     known = rule.knowledge
     texts: list[tuple[_Path, Text]] = [(("cause",), known.cause), (("todo",), known.todo)]
     texts += [(("advice", index, "todo"), case.todo) for index, case in enumerate(known.advice)]

@@ -18,7 +18,7 @@ GENERATED = "shared_"  # and those of generated symptoms
 _SHARED_TODO = Text(
     en="Look for what these nodes share: switch, subnet manager, power, storage, driver or agent release, a rule of ours. "
     "gpuward holds every per-node action for this symptom until it is over.",
-    zh="检查这些节点的共同点：交换机、子网管理器、供电、存储、驱动或代理版本、规则变更。"
+    zh="检查这些节点的共同点：交换机、子网管理器、供电、存储、驱动或 agent 版本、规则变更。"
     "该症状结束之前，gpuward 不会对单个节点执行任何操作。",
 )
 NARROW_HOLD_OFF_S = 2.0  # hold-off of a shared cause narrower than the cell: a wider one would explain it
@@ -35,6 +35,11 @@ NAMES = {
     "cooling": "cooling loop",
     "storage": "file server",
 }
+_ZH = {
+    "chassis": "同一机箱", "nvlink": "同一 NVLink 域", "leaf": "同一叶交换机", "rack": "同一机架", "power": "同一路供电",
+    "cooling": "同一冷却回路", "storage": "同一文件服务器", "row": "同一排", "pod": "同一 pod", "room": "同一机房",
+    "fabric": "同一网络", CELL: "同一 cell",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,11 +219,6 @@ def _counter(symptom: Symptom, kind: str, settings: Settings) -> Symptom:
     )
 
 
-def why(kind: str) -> str:
-    """Why nodes of one place of this kind are taken to have a shared cause."""
-    return f"so many nodes of one {NAMES.get(kind, kind)} show it at once that the cause is taken to be shared, not theirs"
-
-
 def _rule(
     symptom: Symptom,
     counter: Symptom,
@@ -236,7 +236,8 @@ def _rule(
         scope=kind,
         when={"symptom": counter.name},
         severity=Priority.P1 if few else Priority.P0,
-        because=why(kind),
+        because=f"so many nodes of one {NAMES.get(kind, kind)} show it at once that the cause is taken to be shared, not theirs",
+        because_zh=f"{_ZH.get(kind, f'同一 {kind}')}有这么多节点同时出现该症状，因此认定原因是它们共有的，而不在各自",
         knowledge=Knowledge(
             cause=Text(en=f"Shared cause of: {symptom.summary}", zh=f"共同原因：{symptom.summary}"),
             todo=_SHARED_TODO,

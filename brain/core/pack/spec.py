@@ -231,6 +231,8 @@ class Rule:
     because: str
     knowledge: Knowledge
     examples: tuple[Example, ...]
+    # `because` in Chinese; empty: people read the English
+    because_zh: str = ""
     # rules with one cause and overlapping scopes make one incident; empty: the rule's name
     cause: str = ""
     # empty: none, people must act

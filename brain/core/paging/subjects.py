@@ -43,6 +43,7 @@ def of_incident(incident: Incident, stops: tuple[str, ...] = (), common: tuple[s
         node=incident.node,
         nodes=incident.nodes,
         because=incident.because,
+        because_zh=incident.because_zh,
         since=began_at(incident),
         rule=incident.rule,
         runbook=incident.runbook,
@@ -75,6 +76,9 @@ def of_alert_group(group: AlertGroup, incidents: Mapping[str, Incident]) -> Page
         because=f"{counted(len(lines), 'incident')} that nobody is woken for: they are told in one page"
         if group.digest
         else f"{len(lines)} incidents began within moments: they are told in one page",
+        because_zh=f"{len(lines)} 个不为之叫醒任何人的故障：合为一页告知"
+        if group.digest
+        else f"{len(lines)} 个故障在片刻之内开始：合为一页告知",
         since=min((line.since for line in lines), default=group.opened_at),
         acked_by=group.pages.acked_by,
         severities_before=tuple(group.pages.severities),

@@ -13,11 +13,11 @@ from brain.core.faults import apart, situations, spread
 from brain.core.incidents import OVER
 from brain.core.pack import conditions
 from brain.core.pack.conditions import symptoms_in
+from brain.core.pack.spans import span_text
 from brain.core.pack.spec import Rule, Symptom, Text
 from brain.core.pack.topology import CELL, JOB, WIDE, component_of, node_of, type_of
 from brain.core.state import Incident, IncidentState, SymptomState
 from brain.core.why import obstacles, standing, words
-from brain.core.why.words import span_text
 
 MOST = 4  # of each kind of change
 

@@ -15,10 +15,10 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import places
 from brain.core.pack.lint_symptoms import KINDS
+from brain.core.pack.spans import span_text
 from brain.core.pack.spec import Text
 from brain.core.pack.vocabulary import COMPARED, NODE_UNREACHABLE
 from brain.core.state import Evidence, Incident
-from brain.core.why.words import span_text
 from brain.core.why.xid_candidates import CANDIDATES, XidOrigin
 
 REPEATED = 3  # facts that say the same
@@ -218,7 +218,7 @@ def _said(en: str, zh: str) -> Callable[[Grounds], Text]:
 SILENCE = (
     Text(en="the node is down", zh="节点已停机"),
     Text(en="its network is down", zh="其网络中断"),
-    Text(en="its agent is not running", zh="其代理未运行"),
+    Text(en="its agent is not running", zh="其 agent 未运行"),
 )
 # What speaks for a verdict, then what speaks against it; each line counts once.
 TABLE: tuple[Reason, ...] = (

@@ -4,24 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from agent.contract.counted import span
+from brain.core.pack.spans import span_text
 from brain.core.pack.spec import Match, Scalar, Symptom, Text
 
 _SIGNS: Final[Mapping[str, str]] = {"lt": "<", "lte": "≤", "gt": ">", "gte": "≥", "ne": "≠", "eq": "="}
-_UNITS_ZH: Final = (("天", 86_400, 3600), ("小时", 3600, 60), ("分钟", 60, 1))
 MOST_NAMED = 5  # of nodes, alternatives and kinds that a sentence names
 
 
 def ago(now: float, then: float) -> str:
     """`12 seconds ago`."""
     return f"{span(max(0.0, now - then))} ago"
-
-
-def span_text(seconds: float) -> Text:
-    """A length of time in both languages, rounded as `span` does."""
-    for unit, unit_s, smaller_s in _UNITS_ZH:
-        if round(seconds / smaller_s) * smaller_s >= 2 * unit_s:
-            return Text(en=span(seconds), zh=f"{int(seconds / unit_s + 0.5)} {unit}")
-    return Text(en=span(seconds), zh=f"{int(seconds + 0.5)} 秒")
 
 
 def value(one: Scalar | None) -> str:

@@ -142,11 +142,13 @@ def test_the_incident_of_a_node_that_is_left_drained() -> None:
         "n1 was drained for gpu-lost (inc-1), which is over: ann closed it. "
         "It stays out of service until it is given back: gpuward return n1"
     )
+    zh = "n1 曾因 gpu-lost（inc-1）被排空，而该故障已结束：ann closed it。归还之前它一直停用：gpuward return n1"
     assert left == Incident(
         id=ids.hashed(ids.INCIDENT, "input-1", "left-drained", "node/n1", "inc-1"),
         cause="left-drained", state=IncidentState.OPEN, severity=Priority.P2, scope="node/n1", node="n1",
         rule="left-drained", because=text, runbook="return-node", pack="p", opened_at=NOW, hold_off_until=NOW,
         resolve_delay_s=1, page=Paging.FAILURE, matching_rules={"left-drained@inc-1@node/n1": "left-drained"},
+        because_zh=zh,
     )  # fmt: skip
     assert cell.state.incidents[left.id] is left
     assert ctx.index.by_cause["left-drained"] == {"n1": {left.id: left}}

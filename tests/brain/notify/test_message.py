@@ -47,6 +47,17 @@ def test_an_open_page_says_what_where_since_when_and_what_to_type() -> None:
     assert message.to_text() == OPEN_PAGE
 
 
+def test_why_is_told_in_the_readers_language() -> None:
+    """Of a rule without Chinese in English, and never twice."""
+    both, english = "驱动失去了与该 GPU 的 PCIe 连接", "The driver lost the PCIe connection to this GPU."
+    given = page()
+    of_both = compose(replace(given, subject=replace(given.subject, because_zh=both)), rule=rule())
+    texts = {language: of_both.to_text(language) for language in ("both", "en", "zh")}
+    assert [(text.count(english), text.count(both)) for text in texts.values()] == [(1, 1), (1, 0), (0, 1)]
+    alone = compose(given, rule=rule())
+    assert [alone.to_text(language).count(english) for language in ("both", "en", "zh")] == [1, 1, 1]
+
+
 def test_the_json_form_says_the_same() -> None:
     """A receiver finds the status, the deduplication key and both languages by stable names."""
     message = compose(page(), rule=rule(), runs=[run(RunState.APPROVAL)])
@@ -57,7 +68,7 @@ def test_the_json_form_says_the_same() -> None:
     assert {"line": "gpuward approve inc-1.r1", "does": "let gpu-lost do its next rung"} in body["commands"]
     assert set(body) == {
         "status", "id", "dedup_key", "what", "group", "title", "severity", "cause", "scope", "node", "nodes",
-        "state", "why_now", "because", "since", "evidence", "evidence_ids", "tried", "proposed", "commands",
+        "state", "why_now", "because", "because_zh", "since", "evidence", "evidence_ids", "tried", "proposed", "commands",
         "knowledge", "links", "subject", "acked_by", "severities", "incidents", "trace_id", "untold", "stops", "common",
             "buttons", "hit", "about", "before", "tickets", "again",
     }  # fmt: skip

@@ -7,8 +7,10 @@ from typing import Any
 
 import orjson
 
+from agent.shared.words import speaking
 from brain.adapters.readmodel import ReadModel
 from brain.cli.explain import render
+from brain.cli.main import FOLDERS
 from brain.console import explain as chains
 from brain.console.answers import encoded
 from brain.core.effects import Note
@@ -55,6 +57,38 @@ def test_an_incident_is_explained_from_page_to_kernel_line(tmp_path: Path) -> No
     }
     assert explain(model, story.engine.state, "inc-none") is None
     model.close()
+
+
+def test_why_is_told_in_the_readers_language(tmp_path: Path) -> None:
+    """What the rule says stands once, in the reader's language; of a rule without Chinese, or an older brain, in English."""
+    model, story = filled(tmp_path / "history")
+    (incident,) = story.time.incidents.values()
+    found = explain(model, story.engine.state, incident.id)
+    model.close()
+    found["rule"]["knowledge"] |= {
+        "cause": {"en": "Power or heat.", "zh": "供电或过热。"},
+        "todo": {"en": "Power it off and on.", "zh": "断电重启。"},
+    }
+    own = {**found, "rule": {**found["rule"], "because_zh": "它已脱离总线"}}
+    older = {**found, "rule": {key: value for key, value in found["rule"].items() if key != "because_zh"}}
+    cause, todo = (found["rule"]["knowledge"][name] for name in ("cause", "todo"))
+
+    def shown(chain: Any, spoken: str) -> str:
+        with speaking(spoken, FOLDERS):
+            return " ".join("\n".join(render(chain, notes=False, width=300)).split())
+
+    assert found["rule"]["because_zh"] == ""
+    for chain, spoken, because, other in (
+        (own, "zh", "它已脱离总线", "en"),
+        (own, "en", "because of gpu-lost", "zh"),
+        (found, "zh", "because of gpu-lost", "en"),
+        (older, "zh", "because of gpu-lost", "en"),
+    ):
+        text = shown(chain, spoken)
+        assert because in text
+        for told in (cause, todo):
+            assert text.count(told[spoken]) == 1, "once"
+            assert told[other] not in text
 
 
 def test_rows_of_an_older_version_are_shown_under_todays_names(tmp_path: Path) -> None:

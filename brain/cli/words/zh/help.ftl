@@ -263,3 +263,6 @@ who-may-come-in-makes-lists-and-revokes-tokens = 谁可以进入：生成、列�
 with-name-it-keeps-none-of-those-that-it-has = 与 --name 一起：不保留原有的任何名称。
 writes-something-down-about-an-incident-for-the-others = 为他人记下关于一个故障的内容。
 your-tokens-for-administrators-everybody-s = 您的令牌；管理员可看到所有人的。
+failed-check-the-node-is-unfit-for-jobs = 失败；check：该节点不适合运行作业
+language-of-help-and-messages-en-zh = 帮助和消息所用的语言（en、zh）
+s-done-check-the-node-is-fit-for-jobs-or-8943f8be = 完成；check：该节点适合运行作业，或无人知道

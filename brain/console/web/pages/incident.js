@@ -10,7 +10,7 @@ import { scopeMark, severity, stateMark } from '../parts/marks.js'
 import { time } from '../parts/times.js'
 import { askAck, askApprove, askClose, askDeny, askHold, askNote, askReturn, may, verbButton } from '../parts/verbs.js'
 import { whose } from '../parts/whose.js'
-import { either, t, word, written } from '../words.js'
+import { either, t, word, why, whyIn } from '../words.js'
 
 const OVER = ['closed', 'explained']
 const LINES = 12 // of evidence and of notes, before "all"
@@ -88,7 +88,7 @@ function whyCard(incident, rule) {
   const { knowledge } = rule
   return html`<section class="card">
     <h2>${t('why-we-think-so')}</h2>
-    <p>${written(rule.because)}</p>
+    <p lang=${whyIn(rule)}>${why(rule)}</p>
     ${knowledge ? html`<p>${either(knowledge.cause)}</p>
       <h3>${t('what-to-do')}</h3><p>${either(knowledge.todo)}</p>
       ${knowledge.links.map((link) => html`<p>${outside(link)}</p>`)}` : nothing}

@@ -9,7 +9,7 @@ import { outside } from '../parts/links.js'
 import { severity } from '../parts/marks.js'
 import { incidentRow } from '../parts/rows.js'
 import { span, time } from '../parts/times.js'
-import { either, t, word, written } from '../words.js'
+import { either, t, word, why, whyIn } from '../words.js'
 
 const ROWS = 8
 const DRAIN = /\$drain/g
@@ -34,7 +34,7 @@ export function view(state) {
     <header class="head">
       <p class="line">${severity(rule.severity)} <span class="small">${word('severity', rule.severity)}</span></p>
       <h1>${rule.name}</h1>
-      <p>${written(rule.because)}</p>
+      <p lang=${whyIn(rule)}>${why(rule)}</p>
       <p class="small">${t('scope')}: <code>${rule.scope}</code>
         ${rule.cause === rule.name ? nothing : html` · ${t('cause')}: <code>${rule.cause}</code>`}
         · ${t('runbook')}: ${rule.runbook ? html`<a href="/runbooks/${encodeURIComponent(rule.runbook)}">${rule.runbook}</a>` : t('rule-people')}

@@ -6,7 +6,7 @@ import { ask, draw } from '../app.js'
 import { get } from '../net.js'
 import { severity } from '../parts/marks.js'
 import { ago, span } from '../parts/times.js'
-import { t, word, written } from '../words.js'
+import { t, why, whyIn, word, written } from '../words.js'
 
 const SEVERITIES = ['P0', 'P1', 'P2', 'P3']
 const ORDERS = ['place', 'often', 'late']
@@ -53,7 +53,7 @@ function choice(name, label, options, chosen = '') {
 }
 
 function fits(one, typed = '') {
-  const text = [one.name, one.cause, one.because, written(one.because), one.runbook, one.scope, one.summary, written(one.summary), ...(one.rules ?? [])].join(' ').toLowerCase()
+  const text = [one.name, one.cause, one.because, one.because_zh, one.runbook, one.scope, one.summary, written(one.summary), ...(one.rules ?? [])].join(' ').toLowerCase()
   return typed.toLowerCase().split(/\s+/).every((word) => text.includes(word))
 }
 
@@ -76,7 +76,7 @@ function ruleRow(one) {
     <span class="small">${one.fired ? t('rule-fired', { n: one.fired }) : t('rule-never')}</span>
     <span class="row-where small">${one.scope} ${one.runbook ? html`→ <a href="/runbooks/${encodeURIComponent(one.runbook)}">${one.runbook}</a>` : html`→ ${t('rule-people')}`}</span>
     <span class="small">${one.healed_in_s === null ? nothing : t('healed-in', { span: span(one.healed_in_s) })}</span>
-    <span class="row-why">${written(one.because)}</span>
+    <span class="row-why" lang=${whyIn(one)}>${why(one)}</span>
   </li>`
 }
 

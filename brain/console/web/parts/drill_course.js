@@ -3,7 +3,7 @@
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { repeat } from '../vendor/lit-html/directives/repeat.js'
 import { draw } from '../app.js'
-import { t, word, written } from '../words.js'
+import { t, why, whyIn, word, written } from '../words.js'
 import { ladder } from './ladder.js'
 import { scopeMark, severity, stateMark } from './marks.js'
 import { incidentRow } from './rows.js'
@@ -109,7 +109,7 @@ function incidentCard(state, { incident, runs }) {
     <p class="line">${severity(incident.severity)} ${stateMark(incident.state)}</p>
     <h2><a href="/incidents/${encodeURIComponent(incident.id)}">${incident.cause}</a></h2>
     <p class="where">${scopeMark(incident.scope, incident.node)}</p>
-    <p>${written(incident.because)}</p>
+    <p lang=${whyIn(incident)}>${why(incident)}</p>
     ${incident.waits ? html`<p class="waits">${incident.waits}</p>` : nothing}
     ${runs.length || OVER.includes(incident.state) ? nothing : html`<p class="small">${incident.runbook ? t('no-run-yet', { runbook: incident.runbook }) : t('no-runbook')}</p>`}
   </section>

@@ -3,7 +3,7 @@
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { scopeMark, severity, stateMark } from './marks.js'
 import { time } from './times.js'
-import { written } from '../words.js'
+import { why, whyIn } from '../words.js'
 
 /** An incident of /api/v1/incidents. */
 export function incidentRow(one) {
@@ -12,6 +12,6 @@ export function incidentRow(one) {
     ${stateMark(one.state)}
     <span class="row-where">${scopeMark(one.scope, one.node)}</span>
     <span class="small">${time(one.opened_at, { relative: true })}${one.pages?.acked_by ? html` · ✓ ${one.pages.acked_by}` : nothing}</span>
-    <span class="row-why">${one.waits || written(one.because)}</span>
+    <span class="row-why" lang=${one.waits ? 'en' : whyIn(one)}>${one.waits || why(one)}</span>
   </li>`
 }

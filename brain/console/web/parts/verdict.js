@@ -1,7 +1,7 @@
 // The verdict on a kernel log: what is wrong, how sure that is, what to do, and what gpuward would run and why.
 
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
-import { either, t, written } from '../words.js'
+import { either, t, why, whyIn } from '../words.js'
 import { outside } from './links.js'
 import { severity } from './marks.js'
 import { span } from './times.js'
@@ -35,7 +35,7 @@ function incident(one) {
   const { up, back } = planOf(one.plan)
   return html`<article class="card diagnosed">
     <h3>${severity(one.severity)} <a href="/rules?q=${encodeURIComponent(one.cause)}">${one.cause}</a> <code>${one.scope.replace('/log/', '/').replace(/\/log$/, '')}</code></h3>
-    <p>${written(one.because)}</p>
+    <p lang=${whyIn(one)}>${why(one)}</p>
     <p><b>${t('verdict-sure')}</b> <span lang="en">${one.sure}</span></p>
     ${over(one)}
     ${lines(one.shown)}
