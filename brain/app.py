@@ -30,7 +30,7 @@ from brain.adapters.node_requests import NodeRequests
 from brain.adapters.nodes import Nodes
 from brain.adapters.outbox import Outbox
 from brain.adapters.pack_process import PackProcess
-from brain.adapters.packwatch import PackWatch
+from brain.adapters.packwatch import BuildPack, PackWatch
 from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel, no_pause
 from brain.adapters.snapshot import Snapshots
@@ -86,6 +86,7 @@ from brain.outgoing import outgoing, to_environment
 from brain.own_name import own_name
 from brain.ufm import events
 
+PACKS = PackProcess()
 _log = logging.getLogger(__name__)
 
 
@@ -105,8 +106,9 @@ async def run(
     stop: asyncio.Event,
     ready: Callable[[Running], None] = lambda _: None,
     make: BuildActions = build_real,
+    build_pack: BuildPack = PACKS.build,
 ) -> None:
-    """Runs the brain until `stop` is set. `make` builds the actions of the brain itself.
+    """Runs the brain until `stop` is set. `make` builds the actions of the brain itself, `build_pack` reads and proves the rules.
 
     ConfigError: the operator must change something before it can start.
     """
@@ -253,7 +255,7 @@ async def run(
             log_now=clock.now,
             shut_out=revoked.shut_out,
         )
-        watch = PackWatch(config, PackProcess().build)
+        watch = PackWatch(config, build_pack)
         packs = PackUpdates(
             watch=watch, replica=replica, leadership=leadership, writer=writer, notes=notes, alerts=alerts
         )
