@@ -14,9 +14,7 @@ CI = "not nightly"  # of CI, as pytest's -m
 
 
 def covering(why: str, *axes: Sequence[Any]) -> list[Any]:
-    """All combinations of these values, for `parametrize`: CI has so many that each value is in one, the nightly run has the others
-    too.
-    """
+    """All combinations of these values, for `parametrize`: CI has as many as put each value into one."""
     most = max(map(len, axes))
     ours = {tuple(number % len(axis) for axis in axes) for number in range(most)}
     places = itertools.product(*(range(len(axis)) for axis in axes))
@@ -48,7 +46,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         for mark in item.iter_markers("nightly"):
             if not mark.args:
-                raise pytest.UsageError(f"{item.nodeid}: nightly(why) needs a reason: of what it is a repetition")
+                raise pytest.UsageError(
+                    f"{item.nodeid}: nightly(why) needs a reason: of what it is a repetition"
+                )
     before = _kept(items)
     yield
     if config.option.markexpr == CI and (gone := sorted(before - _kept(items))):

@@ -19,7 +19,9 @@ LEFT_OUT = ("-q", "-m", nightly.CI)
 
 def test_ci_leaves_out_what_is_nightly(small_run: SmallRun) -> None:
     """And nobody counts it as left out for another reason; the nightly run has all."""
-    small_run(TWO.format("'slurm'"), "tests.nightly", *LEFT_OUT, ini=MARKERS).assert_outcomes(passed=1, deselected=1)
+    small_run(TWO.format("'slurm'"), "tests.nightly", *LEFT_OUT, ini=MARKERS).assert_outcomes(
+        passed=1, deselected=1
+    )
     small_run(TWO.format("'slurm'"), "tests.nightly", "-q", ini=MARKERS).assert_outcomes(passed=2)
 
 

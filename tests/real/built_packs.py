@@ -1,7 +1,7 @@
 """Rules that were built and proved already: the brain's own process does it once for the same files and settings.
 
-It computes for a second, and the tests start hundreds of brains on the shipped rules. What is asked for and the bytes of all files
-are the key, so a test that changes a rule has it built; tests/brain/shell/test_pack_process.py is about the process itself.
+It computes for a second, and the tests start hundreds of brains on the shipped rules. The key is what is asked for and the bytes
+of all files, so a test that changes a rule has it built; tests/brain/shell/test_pack_process.py is about the process itself.
 """
 
 import hashlib

@@ -140,7 +140,9 @@ class Machine:
 
     def incidents(self, *, over: bool = False) -> list[dict[str, Any]]:
         """The incidents; `over`: closed ones too."""
-        found: list[dict[str, Any]] = self.get("incidents", query="all=1" if over else "").get("incidents", [])
+        found: list[dict[str, Any]] = self.get("incidents", query="all=1" if over else "").get(
+            "incidents", []
+        )
         return found
 
     def ask(self, *argv: str) -> Any:
