@@ -16,7 +16,7 @@ from functools import partial
 
 from agent.shared.tasks import Tasks
 from brain.actions import BuildActions, build_real, kube_conditions
-from brain.adapters import keys, nats_server, operator_mode, signing_key
+from brain.adapters import keys, nats_server, operator_mode, signing_key, signing_key_log
 from brain.adapters.announcer import Announcer
 from brain.adapters.broker import brain_connection
 from brain.adapters.codec import Codec
@@ -132,7 +132,7 @@ async def run(
             jwt=jwts.brain_jwt(time.time()) if jwts else "",
             ca_file=server.ca_file if server else None,
         )
-        await signing_key.check_log(config, connection, stop)
+        await signing_key_log.check(config, connection, stop)
         signer = keys.CurrentSigner(config.signing_key)
         nats = CurrentClient()
         codec = Codec(config.cell)

@@ -19,7 +19,7 @@ import nkeys
 import pytest
 
 from brain.cli.client import Client
-from tests import people
+from tests import forked, people
 from tests.real.nats import free_port
 from tests.security.figures import Record, attacked
 
@@ -63,7 +63,10 @@ class Machine:
 
     def token(self, *argv: str) -> str:
         """A new join token."""
-        return self.cell("token", "--url", self.url, *argv).splitlines()[0]
+        config = str(self.folder / "brain.toml")
+        status, said = forked.gpuward("cell", "token", "--url", self.url, *argv, "--config", config)
+        assert status == 0, said
+        return said.splitlines()[0]
 
     def join(self, node: str, token: str, status: int = 0) -> str:
         """`gpuward-agent join` on a node."""
