@@ -13,7 +13,9 @@ MINUTES ?= 10
 WORKERS ?= 6
 # Tests of whole processes, real servers and browsers. All others are `make test`.
 REAL := tests/real tests/e2e tests/security tests/web
-RUN_TESTS := $(BIN)/pytest -rsfE -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Which of them: not those that only the nightly run plays (tests/nightly.py); all with MARKS="".
+MARKS ?= not nightly
+RUN_TESTS := $(BIN)/pytest -rsfE -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "$(MARKS)"
 PIN := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 help:            ## this list
@@ -37,7 +39,7 @@ test-real: setup ## the tests of whole processes, real servers and browsers: the
 	@$(RUN_TESTS) $(REAL)
 
 quick: setup     ## the tests that need no root and no real component (a minute)
-	@$(BIN)/pytest tests -q -n 2 --dist loadfile -m "not root and not slow and not component"
+	@$(BIN)/pytest tests -q -n 2 --dist loadfile -m "not root and not slow and not component and not nightly"
 
 nightly:         ## what does not fit into CI, for hours: stories, chaos, fuzzing, mutants, attacks, benchmarks, comparison; PARTS="stories chaos"
 	@.ci/nightly $(PARTS)

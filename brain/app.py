@@ -16,7 +16,7 @@ from functools import partial
 
 from agent.shared.tasks import Tasks
 from brain.actions import BuildActions, build_real, kube_conditions
-from brain.adapters import keys, nats_server, operator_mode, signing_key
+from brain.adapters import keys, nats_server, operator_mode, signing_key, signing_key_log
 from brain.adapters.announcer import Announcer
 from brain.adapters.broker import brain_connection
 from brain.adapters.codec import Codec
@@ -30,7 +30,7 @@ from brain.adapters.node_requests import NodeRequests
 from brain.adapters.nodes import Nodes
 from brain.adapters.outbox import Outbox
 from brain.adapters.pack_process import PackProcess
-from brain.adapters.packwatch import PackWatch
+from brain.adapters.packwatch import BuildPack, PackWatch
 from brain.adapters.quarantine import Quarantine
 from brain.adapters.readmodel import ReadModel, no_pause
 from brain.adapters.snapshot import Snapshots
@@ -86,6 +86,7 @@ from brain.outgoing import outgoing, to_environment
 from brain.own_name import own_name
 from brain.ufm import events
 
+PACKS = PackProcess()
 _log = logging.getLogger(__name__)
 
 
@@ -105,8 +106,9 @@ async def run(
     stop: asyncio.Event,
     ready: Callable[[Running], None] = lambda _: None,
     make: BuildActions = build_real,
+    build_pack: BuildPack = PACKS.build,
 ) -> None:
-    """Runs the brain until `stop` is set. `make` builds the actions of the brain itself.
+    """Runs the brain until `stop` is set. `make` builds the actions of the brain itself, `build_pack` reads and proves the rules.
 
     ConfigError: the operator must change something before it can start.
     """
@@ -130,7 +132,7 @@ async def run(
             jwt=jwts.brain_jwt(time.time()) if jwts else "",
             ca_file=server.ca_file if server else None,
         )
-        await signing_key.check_log(config, connection, stop)
+        await signing_key_log.check(config, connection, stop)
         signer = keys.CurrentSigner(config.signing_key)
         nats = CurrentClient()
         codec = Codec(config.cell)
@@ -253,7 +255,7 @@ async def run(
             log_now=clock.now,
             shut_out=revoked.shut_out,
         )
-        watch = PackWatch(config, PackProcess().build)
+        watch = PackWatch(config, build_pack)
         packs = PackUpdates(
             watch=watch, replica=replica, leadership=leadership, writer=writer, notes=notes, alerts=alerts
         )

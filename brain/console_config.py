@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from agent.contract.errors import ConfigError
-from brain.core.healing.limits import SCHEDULE
 from brain.core.operators.scopes import ALL
 from brain.core.pack.topology import SCOPES
+from brain.core.people import SCHEDULE
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 # What a person's name may be: it stands in the log, in pages and in the name of a token.

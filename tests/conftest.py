@@ -11,7 +11,14 @@ from hypothesis import settings
 from tests import file_order
 from tests.fences import Open
 
-pytest_plugins = ["tests.closing_line", "tests.second_look", "tests.left_out", "tests.small_run", "pytester"]
+pytest_plugins = [
+    "tests.closing_line",
+    "tests.second_look",
+    "tests.left_out",
+    "tests.nightly",
+    "tests.small_run",
+    "pytester",
+]
 
 # Who imports aiohttp reads the machine's 140 certificates twice, in a fifth of a second: hundreds of processes that trust
 # none of them. Tests of TLS name the authority that they trust.

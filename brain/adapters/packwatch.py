@@ -13,12 +13,13 @@ from brain.config import BrainConfig
 from brain.core.pack.spec import Pack
 
 POLL_S = 2.0
+BuildPack = Callable[[Wanted], Awaitable[Build]]
 
 
 class PackWatch:
     """Checks the files every POLL_S, and immediately on request. Files that have not changed are not read again for it."""
 
-    def __init__(self, config: BrainConfig, build: Callable[[Wanted], Awaitable[Build]]) -> None:
+    def __init__(self, config: BrainConfig, build: BuildPack) -> None:
         """`build` reads the files and tries the rules (brain/adapters/pack_process.py)."""
         self._config = config
         self._build = build

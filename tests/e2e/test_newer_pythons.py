@@ -10,10 +10,11 @@ import pytest
 from brain.core.pack.rulebook import MATCHER
 from tests.e2e.stack import ROOT, stack
 from tests.e2e.test_spine import address
+from tests.nightly import first
 from tests.real.kernel_log import HEARD, write_kernel_line
 
 pytestmark = pytest.mark.optional("a newer Python")
-VERSIONS = ("3.13", "3.14")
+VERSIONS = ("3.14", "3.13")
 PLAIN = "plain Python (durable_rules cannot be had: No module named 'durable_rules_engine')"
 
 
@@ -26,7 +27,7 @@ def run(*argv: str | Path, given: str = "") -> str:
     return done.stdout
 
 
-@pytest.fixture(name="programs", scope="module", params=VERSIONS)
+@pytest.fixture(name="programs", scope="module", params=first(1, "what the newest Python does", VERSIONS))
 def _programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with `gpuward` and `gpuward-agent`, of an environment with the wheel. The dependencies are those that
     deploy/dev/components.sh has installed: where it found such a Python it ends with an error unless they are there.

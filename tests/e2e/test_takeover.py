@@ -19,6 +19,7 @@ from nats.aio.msg import Msg
 from tests.chaos.proxy import Proxy
 from tests.e2e.stack import Stack
 from tests.e2e.test_crash_points import BRAIN, RULES, RUNG
+from tests.nightly import covering
 from tests.real.nats import client
 
 pytestmark = [pytest.mark.slow, pytest.mark.component("nats-server"), pytest.mark.timeout(300)]
@@ -171,8 +172,11 @@ def result_on_the_log(url: str) -> Iterator[threading.Event]:
         thread.join(60)
 
 
-@pytest.mark.parametrize("repeat", ["never", "probe", "safe"])
-@pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment.name.replace(" ", "-"))
+@pytest.mark.parametrize(
+    ("moment", "repeat"),
+    covering("each moment and each class has a death in CI", MOMENTS, ("never", "probe", "safe")),
+    ids=lambda one: one if isinstance(one, str) else one.name.replace(" ", "-"),
+)
 def test_the_other_brain_takes_the_run_over(tmp_path: Path, moment: Moment, repeat: str) -> None:
     """It goes on as its class says and ends with a person who is told; the dead brain comes back, and does nothing more."""
     cell = Takeover(tmp_path, repeat)

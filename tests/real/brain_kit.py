@@ -24,6 +24,7 @@ from agent.shared.tasks import end
 from agent.uplink.connection import node_connection
 from brain import app, config
 from tests import people
+from tests.real import built_packs
 from tests.real.nats import free_port, login
 
 MOVES_AFTER_S = 10.0  # as the agent, which goes to another server where nothing is acknowledged
@@ -175,7 +176,9 @@ class Lab:
         """Until it leads and has its rules; a standby (not `leads`): until it answers."""
         self._stop = asyncio.Event()
         ready: asyncio.Future[app.Running] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(app.run(self.config, self._stop, ready.set_result))
+        self._task = asyncio.create_task(
+            app.run(self.config, self._stop, ready.set_result, build_pack=built_packs.build)
+        )
         await asyncio.wait((ready, self._task), return_when=asyncio.FIRST_COMPLETED)
         if self._task.done():
             self._task.result()

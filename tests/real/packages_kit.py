@@ -3,8 +3,8 @@
 A container is an overlay of this machine, so what is in its upper layer is what has changed there: `Box.traces` names it.
 """
 
+import fcntl
 import filecmp
-import json
 import os
 import shutil
 import subprocess
@@ -14,8 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+import pytest
+
 from agent import __version__
+from brain.cli.client import Client
 from tests.real import nspawn
+from tests.real.netns import Namespace
 from tests.security.test_release import RELEASE, checkout, run
 
 WITHIN_S = 120.0
@@ -77,12 +82,37 @@ def built(root: Path, *, umask: int = 0o022, version: str = "", packages: str = 
     return root / "dist"
 
 
+def release(factory: pytest.TempPathFactory) -> Path:
+    """A release of this tree with its packages and its bundle, built once for all files of tests."""
+    return _once(factory, "release", built)
+
+
+def later(factory: pytest.TempPathFactory) -> Path:
+    """The agent's packages of a later version, which has other defaults; likewise."""
+    return _once(factory, "later", lambda root: built(root, version=LATER, packages="gpuward-agent"))
+
+
+def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], Path]) -> Path:
+    """It takes a minute of a processor; who comes second, in this process or another worker, waits and takes the same."""
+    base = factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "gpuward-packages"
+    shared.mkdir(exist_ok=True)
+    done = shared / f"{name}.done"
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            shutil.rmtree(shared / name, ignore_errors=True)  # of one that failed
+            done.write_text(str(build(shared / name / "gpuward")))
+    return Path(done.read_text())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
     """A container that packages are installed in."""
 
     machine: nspawn.Machine
     upper: Path  # the layer with what has changed there
+    network: str  # the namespace that it is in
 
     def does(self, *argv: str) -> str:
         """What a command there prints; it must succeed."""
@@ -184,23 +214,18 @@ def box(scratch: Path, label: str, network: str) -> Iterator[Box]:
             shutil.rmtree(machine.root / name, ignore_errors=True)
         hosts = machine.root / "etc/hosts"
         hosts.write_text(f"{hosts.read_text()}\n127.0.0.1 brain.example.com\n")
-        yield Box(machine=machine, upper=scratch / label / "layers/upper")
+        yield Box(machine=machine, upper=scratch / label / "layers/upper", network=network)
 
 
 def agent_heard(brain: Box) -> dict[str, str]:
     """Node → version of its agent, of those that the brain has just heard."""
-    told = brain.machine.run(
-        *(
-            "gpuward",
-            "--url",
-            "https://127.0.0.1:8470",
-            "--ca-file",
-            "/var/lib/gpuward/cell/ca.pem",
-            "nodes",
-            "--json",
-        )
-    )
-    nodes = json.loads(told.stdout) if told.returncode == 0 else []
+    # Asked from the container's network without a `gpuward` each time: who waits asks often.
+    ca_file = brain.file("/var/lib/gpuward/cell/ca.pem")
+    with Namespace(name=brain.network).inside():
+        try:
+            nodes = Client("https://127.0.0.1:8470", ca_file=ca_file).get("nodes")["nodes"]
+        except click.ClickException:
+            nodes = []
     return {node["name"]: node["version"] for node in nodes if (node["beat_age_s"] or 0) < 2}
 
 

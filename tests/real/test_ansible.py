@@ -14,7 +14,7 @@ import pytest
 
 from agent import __version__
 from tests.real import ansible_kit, netns, packages_kit
-from tests.real.packages_kit import Box, agent_heard, box, built
+from tests.real.packages_kit import Box, agent_heard, box
 from tests.security.figures import Record
 
 pytestmark = [
@@ -51,9 +51,7 @@ TOKEN = re.compile(rb"gwj_[A-Za-z0-9_-]{40}")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the DEBs of both, and of the agent those of a later version; their checksums, and wrong ones."""
     folder = tmp_path_factory.mktemp("packages")
-    for version, names in (("", "gpuward-agent gpuward"), (packages_kit.LATER, "gpuward-agent")):
-        root = tmp_path_factory.mktemp("source") / "gpuward"
-        dist = built(root, version=version, packages=names, GPUWARD_FORMATS="deb")
+    for dist in (packages_kit.release(tmp_path_factory), packages_kit.later(tmp_path_factory)):
         for package in dist.glob("*.deb"):
             shutil.copy(package, folder)
     sums = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in folder.iterdir()}

@@ -35,13 +35,13 @@ ANY_PYTHON = f"({' or '.join(f'/usr/bin/python{version}' for version in packages
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release with its packages."""
-    return built(tmp_path_factory.mktemp("release") / "gpuward")
+    return packages_kit.release(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def later(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The agent's packages of a later version, which has other defaults."""
-    return built(tmp_path_factory.mktemp("later") / "gpuward", version=LATER, packages=NAME)
+    return packages_kit.later(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

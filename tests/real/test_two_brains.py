@@ -11,7 +11,7 @@ import nats
 import pytest
 
 from agent.contract.errors import ConfigError
-from brain.adapters import keys, signing_key
+from brain.adapters import keys, signing_key_log
 from brain.cell.registry import CellRegistry
 from brain.cli import cell_shared
 from tests.real.brain_kit import Lab, Node
@@ -129,7 +129,7 @@ async def test_a_second_brain_makes_no_key_of_its_own(tmp_path: Path) -> None:
 
 async def test_where_nobody_can_tell_no_key_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The servers do not answer, for a minute (a second here): there may be another brain."""
-    monkeypatch.setattr(signing_key, "ANSWER_WITHIN_S", 1.0)
+    monkeypatch.setattr(signing_key_log, "ANSWER_WITHIN_S", 1.0)
     nats_config = {"url": f"nats://127.0.0.1:{free_port()}"}
     brain = Lab(tmp_path / "b1", {"nats": nats_config, "brain": "b1"})
     with pytest.raises(ConfigError, match="whether the cell has another brain"):

@@ -18,16 +18,19 @@ from agent.contract import requests, subjects
 from agent.contract.commands import Command, Reply, decode_reply
 from agent.contract.trust import Announcement, Trust, pack_announcements
 from brain.adapters.keys import Signer, load_signer
+from brain.cell.registry import CellRegistry
 from brain.cell.trust import TrustFile
+from brain.cli import cell_rotate
+from brain.config import load
 from tests.security.test_cell import Machine
 
 CELL = "default"
 
 
 def keys(whole: Machine) -> dict[str, Any]:
-    """What `gpuward cell show` says of keys."""
-    found: dict[str, Any] = json.loads(whole.cell("show", "--json"))["keys"]
-    return found
+    """What `gpuward cell show` says of keys, without a command: tests wait for it."""
+    config = load(whole.folder / "brain.toml")
+    return cell_rotate.shown(config, CellRegistry(config.registry_file).nodes())
 
 
 def start_heard(whole: Machine, *nodes: str) -> None:

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import click
 import nkeys
 import pytest
 
-from tests import people
+from brain.cli.client import Client
+from tests import forked, people
 from tests.real.nats import free_port
 from tests.security.figures import Record, attacked
 
@@ -61,7 +63,10 @@ class Machine:
 
     def token(self, *argv: str) -> str:
         """A new join token."""
-        return self.cell("token", "--url", self.url, *argv).splitlines()[0]
+        config = str(self.folder / "brain.toml")
+        status, said = forked.gpuward("cell", "token", "--url", self.url, *argv, "--config", config)
+        assert status == 0, said
+        return said.splitlines()[0]
 
     def join(self, node: str, token: str, status: int = 0) -> str:
         """`gpuward-agent join` on a node."""
@@ -120,9 +125,27 @@ class Machine:
         with (self.folder / f"{name}.log").open("ab") as sink:
             self.processes[name] = subprocess.Popen([str(BIN / argv[0]), *argv[1:]], stdout=sink, stderr=sink)
 
+    def get(self, *path: str, query: str = "") -> Any:
+        """JSON of the API by the client of the commands; nothing while it does not answer. Who waits asks again and again, and
+        each `gpuward` would compute for half a second.
+        """
+        token = self.folder / "brain-ann.token"
+        client = Client(self.url, token, self.data / "cell/ca.pem", faithful=True)
+        try:
+            return client.get(*path, query=query)
+        except click.ClickException:
+            return {}
+
     def status(self) -> dict[str, Any]:
-        """`gpuward status --json`; nothing while it does not answer."""
-        found: dict[str, Any] = self.ask("status")
+        """The state of the brain; nothing while it does not answer."""
+        found: dict[str, Any] = self.get("status")
+        return found
+
+    def incidents(self, *, over: bool = False) -> list[dict[str, Any]]:
+        """The incidents; `over`: closed ones too."""
+        found: list[dict[str, Any]] = self.get("incidents", query="all=1" if over else "").get(
+            "incidents", []
+        )
         return found
 
     def ask(self, *argv: str) -> Any:
@@ -145,7 +168,7 @@ class Machine:
 
     def nodes(self) -> list[str]:
         """The names of the nodes that the brain knows."""
-        return [one["name"] for one in self.ask("nodes") or ()]
+        return [one["name"] for one in self.get("nodes").get("nodes", ())]
 
     def notes(self) -> str:
         """What the read model has of all notes."""
@@ -164,7 +187,7 @@ class Machine:
 
     def beat_age_s(self, node: str) -> float:
         """How old its newest beat is."""
-        ages = [one["beat_age_s"] for one in self.ask("nodes") or () if one["name"] == node]
+        ages = [one["beat_age_s"] for one in self.get("nodes").get("nodes", ()) if one["name"] == node]
         return float("inf") if not ages or ages[0] is None else float(ages[0])
 
     def until(self, look: Any, what: str) -> None:
@@ -271,7 +294,7 @@ def test_a_revoked_node_that_was_lost_pages_nobody_any_more(tmp_path: Path) -> N
         whole.until(lambda: len(whole.nodes()) == 2, "both are heard")
         for node in ("gpu-1", "gpu-2"):
             whole.processes[node].kill()
-        whole.until(lambda: len(whole.ask("incidents")) == 2, "both are lost")
+        whole.until(lambda: len(whole.incidents()) == 2, "both are lost")
         assert "is heard" not in whole.ann("forget", "gpu-1", "--why", "sold")
         whole.until(lambda: whole.nodes() == ["gpu-2"], "one is forgotten")
         whole.stop_brain()

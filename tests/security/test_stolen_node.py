@@ -18,6 +18,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from agent.contract import subjects
+from tests.nightly import covering, first
 from tests.real.brain_kit import Lab, Node, lab
 from tests.real.operator_kit import OperatorLab
 from tests.security.attacker import MARK, VICTIM
@@ -116,11 +117,19 @@ async def site(
 
 
 # The accounts stand in the server's configuration, or in JWTs.
-on_both = pytest.mark.parametrize("make", [Lab, OperatorLab])
+on_both = pytest.mark.parametrize(
+    "make", first(1, "the same attack on the other sort of accounts", (Lab, OperatorLab))
+)
 
 
-@on_both
-@pytest.mark.parametrize("attack", ["replies", "headers", "elsewhere"])
+@pytest.mark.parametrize(
+    ("attack", "make"),
+    covering(
+        "each attack has accounts of one sort in CI, and accounts of each sort have attacks",
+        ("replies", "headers", "elsewhere"),
+        (Lab, OperatorLab),
+    ),
+)
 async def test_what_a_thief_says_comes_out_nowhere_else(
     tmp_path: Path, attack: str, make: type[Lab], record_property: Record
 ) -> None:
@@ -233,7 +242,14 @@ async def test_a_lane_that_is_filled_up_stays_its_neighbours(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", [subjects.EVENT, subjects.BEAT, subjects.ANSWER, subjects.EVIDENCE])
+@pytest.mark.parametrize(
+    "what",
+    first(
+        2,
+        "one limit of the broker holds all floods: events are stored, beats are not",
+        (subjects.EVENT, subjects.BEAT, subjects.ANSWER, subjects.EVIDENCE),
+    ),
+)
 async def test_a_flood_of_one_node_is_its_own_affair(
     tmp_path: Path, what: str, record_property: Record
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from tests.e2e.up import Up, running
+from tests.nightly import covering
 from tests.web.kit import DESK, PHONE, WITHIN_MS, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
@@ -103,8 +104,12 @@ def test_new_notes_come_on_top_and_never_move_what_is_read(up: Up, browser: Brow
         assert "not here" not in page.inner_text("#main")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("language", ["en", "zh-CN"])
+@pytest.mark.parametrize(
+    ("language", "theme"),
+    covering(
+        "each theme and each language stand in a page that CI looks at", ("en", "zh-CN"), ("light", "dark")
+    ),
+)
 def test_everybody_can_read_it(
     up: Up, browser: Browser, language: str, theme: Literal["light", "dark"]
 ) -> None:

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from brain.console.words import LANGUAGES
 from tests.e2e.up import Up, running
+from tests.nightly import covering
 from tests.web.kit import DESK, PHONE, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
@@ -146,8 +147,10 @@ def test_a_card_has_its_own(up: Up, browser: Browser) -> None:
             )
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("theme", "language"),
+    covering("each theme and each language stand in a page that CI looks at", ("light", "dark"), LANGUAGES),
+)
 def test_a_cards_page_with_its_counters_can_be_read(
     up: Up, browser: Browser, language: str, theme: Literal["light", "dark"]
 ) -> None:

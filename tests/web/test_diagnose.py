@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, FilePayload, Page
 
 from brain.console.words import LANGUAGES
 from tests.e2e.up import Up, running
+from tests.nightly import covering
 from tests.web.kit import DESK, PHONE, Look, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
@@ -144,8 +145,10 @@ def test_a_kernel_line_is_foreign_text(up: Up, browser: Browser) -> None:
         assert "taken" not in page.title()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("theme", "language"),
+    covering("each theme and each language stand in a page that CI looks at", ("light", "dark"), LANGUAGES),
+)
 def test_axe_finds_nothing(up: Up, browser: Browser, language: str, theme: Literal["light", "dark"]) -> None:
     """Neither before nor after a verdict."""
     size = PHONE if theme == "dark" else DESK

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser
 
 from tests.bundles import store
 from tests.e2e.up import Up, running
+from tests.nightly import covering
 from tests.web.kit import DESK, PHONE, WITHIN_MS, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
@@ -109,8 +110,12 @@ def test_what_is_not_there_is_said(up: Up, browser: Browser) -> None:
         one.complaints.clear()  # the browser says that it was a 404
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("language", ["en", "zh-CN"])
+@pytest.mark.parametrize(
+    ("language", "theme"),
+    covering(
+        "each theme and each language stand in a page that CI looks at", ("en", "zh-CN"), ("light", "dark")
+    ),
+)
 def test_everybody_can_read_it(
     up: Up, browser: Browser, language: str, theme: Literal["light", "dark"]
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from tests.e2e.up import Up, running
+from tests.nightly import covering
 from tests.web.kit import DESK, PHONE, WITHIN_MS, Look, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
@@ -157,8 +158,12 @@ def again(data: Path, port: int) -> Iterator[Up]:
         up.end()
 
 
-@pytest.mark.parametrize("language", ["en", "zh-CN"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("theme", "language"),
+    covering(
+        "each theme and each language stand in a page that CI looks at", ("light", "dark"), ("en", "zh-CN")
+    ),
+)
 def test_axe_finds_nothing(up: Up, browser: Browser, language: str, theme: str) -> None:
     """On every page, on a phone and at a desk; and nothing stands out to the right."""
     for size in (PHONE, DESK):

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.up import Up, running
+from tests.nightly import covering
 from tests.web.kit import DESK, PHONE, WITHIN_MS, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
@@ -135,8 +136,12 @@ ENERGY: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("language", ["en", "zh-CN"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("theme", "language"),
+    covering(
+        "each theme and each language stand in a page that CI looks at", ("light", "dark"), ("en", "zh-CN")
+    ),
+)
 def test_energy_by_tenant(up: Up, browser: Browser, language: str, theme: Literal["light", "dark"]) -> None:
     """A plot of the power, a line for each tenant and for nobody, how much is known, what was not answered, and a table to take
     along; a tenant's name is a name.
@@ -191,8 +196,12 @@ def test_where_no_prometheus_is_the_report_says_so(up: Up, browser: Browser) -> 
         assert page.locator(".tile").count() > 0
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("language", ["en", "zh-CN"])
+@pytest.mark.parametrize(
+    ("language", "theme"),
+    covering(
+        "each theme and each language stand in a page that CI looks at", ("en", "zh-CN"), ("light", "dark")
+    ),
+)
 def test_everybody_can_read_it(
     up: Up, browser: Browser, language: str, theme: Literal["light", "dark"]
 ) -> None:

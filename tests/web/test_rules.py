@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page
 
 from brain.console.words import LANGUAGES
 from tests.e2e.up import Up, running
+from tests.nightly import covering
 from tests.web.kit import DESK, PHONE, look, token
 
 pytestmark = [pytest.mark.component("chromium"), pytest.mark.component("nats-server"), pytest.mark.slow]
@@ -201,8 +202,10 @@ def test_foreign_text_stays_text(up: Up, browser: Browser) -> None:
         assert untouched(page)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("theme", "language"),
+    covering("each theme and each language stand in a page that CI looks at", ("light", "dark"), LANGUAGES),
+)
 def test_axe_finds_nothing(up: Up, browser: Browser, language: str, theme: Literal["light", "dark"]) -> None:
     size = PHONE if theme == "dark" else DESK
     with look(browser, f"http://127.0.0.1:{up.port}", size, language=language, theme=theme) as one:

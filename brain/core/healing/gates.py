@@ -11,12 +11,13 @@ from brain.core.context import Context
 from brain.core.effects import AskJobs
 from brain.core.faults import situations
 from brain.core.healing import approvals, drains, looks, plans, unheard
-from brain.core.healing.limits import SCHEDULE, answers, breaker, offender, related, tries
+from brain.core.healing.limits import answers, breaker, offender, related, tries
 from brain.core.healing.modes import mode_of, taken_back
 from brain.core.healing.verdicts import RETRY_S, Case, Decision, Gate, Verdict
 from brain.core.pack.spec import Mode, Rung
 from brain.core.pack.topology import node_of, type_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
+from brain.core.people import SCHEDULE
 from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
 # A drain that has waited this long for jobs no longer counts against the budgets, nor do tests that take longer after the

@@ -14,9 +14,9 @@ from brain.core.healing import approvals, plans, unanswered
 from brain.core.healing.verdicts import Case, Decision, Verdict
 from brain.core.pack.topology import CELL, type_of
 from brain.core.paging import escalation
+from brain.core.people import SCHEDULE
 from brain.core.state import Disruption, Incident, Run, RunState
 
-SCHEDULE = "schedule"  # `requested_by` of a run that the runbook's schedule started
 RELATED = "related"  # the gate that people must hear of: it holds nodes for a reason that only they can find
 DAY_S = 86_400.0
 

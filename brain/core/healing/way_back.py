@@ -12,6 +12,7 @@ from brain.core.healing import (
 )
 from brain.core.healing.run_states import RunTrigger
 from brain.core.pack.spec import Rung
+from brain.core.people import SCHEDULE
 from brain.core.state import Run
 
 LOOKED_S = 300.0  # how old a look may be when a node is given back
@@ -47,7 +48,7 @@ def may_return(ctx: Context, run: Run, rung: Rung) -> bool:
         return False
     if not run.worked and not has_node_to_itself(ctx, run, rung):
         return False
-    if run.requested_by not in ("", limits.SCHEDULE):
+    if run.requested_by not in ("", SCHEDULE):
         return True
     node = ctx.state.nodes.get(run.node)
     if run.looked_at >= run.disturbed_at and run.looked_at >= ctx.now - LOOKED_S and node and node.alive:
@@ -83,6 +84,6 @@ def not_to_be_returned(ctx: Context, run: Run) -> tuple[str, str]:
     if wanted := drains.others(ctx, run):
         return "drained", f"{wanted[0]} wants {run.node} out of service"
     node = ctx.state.nodes.get(run.node)
-    if node is not None and not node.alive and run.requested_by in ("", limits.SCHEDULE):
+    if node is not None and not node.alive and run.requested_by in ("", SCHEDULE):
         return "unheard", f"{run.node} is not heard"
     return "", ""

@@ -5,21 +5,21 @@ from collections.abc import Callable, Mapping
 
 from brain.core import demotion, ids, incidents, stops
 from brain.core.context import Context
-from brain.core.healing import approvals, drains, limits, modes, run_states, runs, steps
+from brain.core.healing import approvals, drains, modes, run_states, runs, steps
 from brain.core.healing.drains import LEFT
 from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
 from brain.core.operators import forgetting, requests, scopes
 from brain.core.pack.spec import Mode
 from brain.core.paging import alerts, escalation
-from brain.core.people import do
+from brain.core.people import SCHEDULE, do
 from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, RunState
 
 
 def handle(ctx: Context, command: OperatorCommand) -> None:
     """Carries out a command, or notes why it is refused."""
     carry_out = VERBS.get(command.verb) or BRAINS.get(command.verb)
-    if command.who in ("", limits.SCHEDULE):
+    if command.who in ("", SCHEDULE):
         _refused(ctx, command, "a command needs the operator's name")
     elif carry_out is None:
         _refused(ctx, command, f"no such verb (have: {', '.join(VERBS)})")

@@ -8,11 +8,11 @@ import heapq
 from brain.core import ids, incidents
 from brain.core.context import Context
 from brain.core.healing import run_states, runs
-from brain.core.healing.limits import SCHEDULE
 from brain.core.healing.modes import mode_of
 from brain.core.incidents import IncidentTrigger
 from brain.core.pack.spec import Mode, Paging, Priority, Runbook, Text
 from brain.core.pack.topology import node_of, type_of
+from brain.core.people import SCHEDULE
 from brain.core.state import Incident, IncidentState, Run, RunState
 
 REQUEST = "request"  # in place of a rule's name in such an incident

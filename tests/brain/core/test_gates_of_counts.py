@@ -8,8 +8,8 @@ from agent.contract.counted import counted
 from brain.core.effects import Note, SendPage
 from brain.core.faults import racks
 from brain.core.healing import gates, limits
-from brain.core.healing.limits import SCHEDULE
 from brain.core.healing.verdicts import Verdict
+from brain.core.people import SCHEDULE
 from brain.core.state import Bout, Disruption, SymptomState
 from tests.brain.core.cell import GPU, NOW, Cell, Given, never, table, wait
 from tests.brain.core.givens import (

@@ -7,9 +7,9 @@ import pytest
 from agent.contract.actions.spec import Disrupts
 from agent.contract.counted import counted
 from brain.core.healing import limits
-from brain.core.healing.limits import SCHEDULE
 from brain.core.healing.verdicts import Verdict
 from brain.core.pack.spec import PAGE, Rung
+from brain.core.people import SCHEDULE
 from brain.core.state import Disruption, Node, RunState
 from tests.brain.core.cell import NOW, Cell, Given, never, table, wait
 from tests.brain.core.givens import (

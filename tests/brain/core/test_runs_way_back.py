@@ -6,8 +6,8 @@ import pytest
 
 from brain.core.effects import AskLook, Note, WriteIntent
 from brain.core.healing import runs
-from brain.core.healing.limits import SCHEDULE
 from brain.core.pack.spec import Rung
+from brain.core.people import SCHEDULE
 from brain.core.state import Node, OwnedDrain, RunState
 from tests.brain.core.cell import GPU, NOW, Cell, Given
 from tests.brain.core.givens import (
