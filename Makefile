@@ -94,7 +94,7 @@ dashboards: setup ## regenerates deploy/grafana (installs Grafana's builders)
 safety: setup    ## regenerates docs/safety.md: plays its situations (some seconds)
 	@$(BIN)/python -m tests.situations --write
 
-judgement: setup ## regenerates docs/judgement.md: plays the stories of tests/stories (a minute)
+judgement: setup ## regenerates docs/judgement.md: plays the stories of simulations/scenarios (a minute)
 	@$(BIN)/python -m tests.stories --write
 
 packages: setup  ## dist/: DEB and RPM of agent and brain (docs/install.md)

@@ -1,6 +1,6 @@
 """A node that needs one remedy after the other, while its peers do not, is a lemon (decision 66).
 
-How it is paged, kept out of service and given back by people: tests/stories/slow.yaml.
+How it is paged, kept out of service and given back by people: simulations/scenarios/slow.yaml.
 """
 
 from dataclasses import replace

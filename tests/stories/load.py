@@ -1,4 +1,4 @@
-"""The files of the corpus, and what of it is not yet judged right."""
+"""The files of the corpus, which are the scenarios that gpuward comes with, and what of it is not yet judged right."""
 
 import functools
 from collections.abc import Collection, Mapping
@@ -6,10 +6,10 @@ from pathlib import Path
 
 from brain.marked_yaml import read
 from simulations.scenarios import load as scenarios
+from simulations.scenarios.files import FOLDER
 from simulations.scenarios.spec import Class
 
-FOLDER = Path(__file__).parent
-OPEN = FOLDER / "open.yaml"
+OPEN = Path(__file__).parent / "open.yaml"
 
 
 @functools.cache
@@ -20,7 +20,7 @@ def load(path: Path) -> Class:
 
 def files() -> list[Path]:
     """The files of stories."""
-    return [path for path in sorted(FOLDER.glob("*.yaml")) if path != OPEN]
+    return sorted(FOLDER.glob("*.yaml"))
 
 
 @functools.cache
