@@ -1,4 +1,4 @@
-"""A GPU or node that is slower than its peers of the same job, over time. How people see it: simulations/scenarios/stragglers.yaml."""
+"""A GPU or node that is slower than its peers of one job, over time. How people see it: simulations/scenarios/stragglers.yaml."""
 
 from hypothesis import given
 from hypothesis import strategies as st
