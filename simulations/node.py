@@ -208,7 +208,8 @@ class _MachineAction:
 
     async def plan(self, params: Params) -> list[str]:
         """See agent.actions.base."""
-        return [f"{self.name} {dict(params)} on a simulated machine"]
+        given = ", ".join(f"{name} {value}" for name, value in params.items())
+        return [f"{self.name} on a simulated machine{f': {given}' if given else ''}"]
 
     async def run(self, params: Params) -> Done:
         """See agent.actions.base."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from brain.console.words import LANGUAGES
 from tests.e2e.up import Up, running
@@ -102,7 +102,7 @@ def test_a_drill_on_all_nodes_asks_for_no_node(up: Up, browser: Browser) -> None
         one.log_in(token(up))
         page = one.open("/rehearse")
         page.check(".drill:has(code:text-is('sm-failover')) input")
-        assert page.locator(".bar select").count() == 0
+        expect(page.locator(".bar select")).to_have_count(0)
         page.click(".bar button[type=submit]")
         assert "All simulated nodes" in page.inner_text("dialog")
         page.click("dialog button:has-text('Cancel')")

@@ -155,6 +155,7 @@ said-of-runbook-restart-fabric-manager-5fbf25e8 = 排空节点，重启 NVIDIA �
 said-of-runbook-restart-node-0efa943c = 排空节点并重启，方式为重启或断电重启。
 said-of-runbook-restore-bond-a44b306b = 把 bond 的流量切到健康的成员口，然后复位故障成员口的网卡。
 said-of-runbook-restore-ib-port-135f0d27 = 恢复没有链路或未被子网管理器配置的 InfiniBand 端口。
+said-of-runbook-restore-ib-ports-46a707f7 = 恢复多个 InfiniBand 端口同时失去链路的节点。
 said-of-runbook-restore-mtu-c87b8847 = 恢复接口原来的 MTU。
 said-of-runbook-restore-nvlink-fbf8a8ed = 通过 fabric manager、复位全部 GPU 或重启，恢复 NVLink 和 NVSwitch。
 said-of-runbook-restore-subnet-manager-a99979e7 = 让 InfiniBand 网络重新拥有可用的子网管理器。
