@@ -17,6 +17,7 @@ from docs.man_pages import AGENT, tables
 
 ROOT = Path(__file__).resolve().parents[1]
 OF_AGENT = (ROOT / "agent/cli",)
+OF_CONSOLE = (ROOT / "brain/console", ROOT / "brain/core")  # what the API refuses
 OF_BRAIN = (ROOT / "brain/cli", ROOT / "simulations", ROOT / "docs")
 
 
@@ -32,7 +33,7 @@ def calls(folders: Iterable[Path], *names: str) -> Iterator[tuple[Path, ast.Call
 def said(folders: Iterable[Path]) -> dict[str, set[str]]:
     """The sentences that are said there, and the values that each takes."""
     found: dict[str, set[str]] = {}
-    for file, call in calls(folders, "t", "later"):
+    for file, call in calls(folders, "t", "later", "said"):
         values = {one.arg for one in call.keywords if one.arg is not None}
         for english in _texts(call.args[0]):
             assert found.setdefault(english, values) == values, (file, english)
