@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.contract.messages import clip
 from agent.shared.words import Spoken, answering, spoken, t
-from brain.core.said import Said
+from brain.core.said import Sentence
 
 FOLDERS = (Path(__file__).resolve().parent / "said",)  # of the catalogue, a folder for each language in it
 
@@ -23,7 +23,7 @@ def in_language(accepted: str) -> Iterator[None]:
 
 def told(text: str) -> str:
     """A sentence of the core in the language that is spoken, as far as it is known what it was made of."""
-    return of_parts(text.parts()) if isinstance(text, Said) else text
+    return of_parts(text.parts()) if isinstance(text, Sentence) else text
 
 
 def of_parts(parts: Mapping[str, Any]) -> str:

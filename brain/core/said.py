@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 
-class Said(str):
+class Sentence(str):
     """The English sentence. `template`: with `{name}` for each of `values`."""
 
     __slots__ = ("template", "values")
@@ -18,13 +18,13 @@ class Said(str):
     def parts(self) -> dict[str, Any]:
         """What it was made of: `template` and `values`, of which some have parts of their own."""
         values = {
-            name: one.parts() if isinstance(one, Said) else str(one) for name, one in self.values.items()
+            name: one.parts() if isinstance(one, Sentence) else str(one) for name, one in self.values.items()
         }
         return {"template": self.template, "values": values}
 
 
-def said(template: str, /, **values: object) -> Said:
+def said(template: str, /, **values: object) -> Sentence:
     """Makes a sentence. A value may be one, too."""
-    made = Said(template.format(**values))
+    made = Sentence(template.format(**values))
     made.template, made.values = template, values
     return made

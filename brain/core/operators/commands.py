@@ -13,7 +13,7 @@ from brain.core.operators import forgetting, requests, scopes
 from brain.core.pack.spec import Mode
 from brain.core.paging import alerts, escalation
 from brain.core.people import SCHEDULE, do
-from brain.core.said import Said, said
+from brain.core.said import Sentence, said
 from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, RunState
 
 
@@ -365,7 +365,7 @@ BRAINS: Mapping[str, Callable[[Context, OperatorCommand], None]] = {
 
 def _refused(ctx: Context, command: OperatorCommand, why: str) -> None:
     given = " ".join(f"{name}={value!s:.100}" for name, value in command.args.items())
-    parts = {"said": why.noted()} if isinstance(why, Said) else {}
+    parts = {"said": why.noted()} if isinstance(why, Sentence) else {}
     ctx.note("operator.refused", f"{command.who}: {command.verb} {given}: {why}", data=parts)
 
 

@@ -14,7 +14,7 @@ import pytest
 from agent.shared.words import speaking
 from brain.cli.client import Client
 from brain.cli.main import FOLDERS
-from brain.core.said import Said, said
+from brain.core.said import Sentence, said
 from tests.brain.top.kit import Served, link_down, served
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -142,7 +142,7 @@ def test_the_log_has_it_in_english(brain: Served) -> None:
 def test_what_a_sentence_was_made_of() -> None:
     """It is the English text, whatever is done with it, and knows its parts, of which some have their own."""
     text = said("no node {name}{have}", name="'n9'", have=said(": did you mean {names}?", names="n1"))
-    assert (text, type(text)) == ("no node 'n9': did you mean n1?", Said)
+    assert (text, type(text)) == ("no node 'n9': did you mean n1?", Sentence)
     assert text.parts() == {
         "template": "no node {name}{have}",
         "values": {
