@@ -35,18 +35,23 @@ from agent.shared.words import (
 from brain.__main__ import MOUNTS
 from brain.cli.main import FOLDERS, group, run
 from brain.cli.terminal import padded
+from brain.console import speech
 from tests import words
 
-CHINESE = {"agent": agent_cli.FOLDERS[0] / "zh", "brain": FOLDERS[0] / "zh"}
+CHINESE = {
+    "agent": agent_cli.FOLDERS[0] / "zh",
+    "brain": FOLDERS[0] / "zh",
+    "console": speech.FOLDERS[0] / "zh",
+}
 LIBRARIES = ("argparse.ftl", "click.ftl")  # what these say themselves
 DMESG = "[   12.5] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n"
 
 
 def needed(of: str) -> tuple[dict[str, set[str]], set[str]]:
     """What a catalogue must have: ids of sentences with their values, and of what is counted."""
-    folders = words.OF_AGENT if of == "agent" else words.OF_BRAIN
+    folders = {"agent": words.OF_AGENT, "brain": words.OF_BRAIN, "console": words.OF_CONSOLE}[of]
     texts = words.said(folders)
-    more = words.agent_helped() if of == "agent" else words.helped()
+    more = {"agent": words.agent_helped, "brain": words.helped, "console": set}[of]()
     ids = words.by_id({*texts, *more})
     values = {id_of(one): texts.get(one, set()) for one in {*texts, *more}}
     assert set(values) == set(ids)
@@ -64,7 +69,7 @@ def own(folder: Path) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("of", ["agent", "brain"])
+@pytest.mark.parametrize("of", ["agent", "brain", "console"])
 def test_nothing_is_missing_and_nothing_is_left_over(of: str) -> None:
     """Each sentence, each text of help and each thing that is counted is there in Chinese, with no value that the code does not
     give.
@@ -79,7 +84,7 @@ def test_nothing_is_missing_and_nothing_is_left_over(of: str) -> None:
     assert [id_ for id_ in counts if values_of(there[id_]) != {"n"}] == []
 
 
-@pytest.mark.parametrize("of", ["agent", "brain"])
+@pytest.mark.parametrize("of", ["agent", "brain", "console"])
 def test_no_key_stands_twice(of: str) -> None:
     """The second would be read, and nobody would know."""
     keys = [

@@ -17,6 +17,7 @@ from docs.man_pages import AGENT, tables
 
 ROOT = Path(__file__).resolve().parents[1]
 OF_AGENT = (ROOT / "agent/cli",)
+OF_CONSOLE = (ROOT / "brain/console", ROOT / "brain/core")  # what the API refuses
 OF_BRAIN = (ROOT / "brain/cli", ROOT / "simulations", ROOT / "docs")
 
 
@@ -32,7 +33,7 @@ def calls(folders: Iterable[Path], *names: str) -> Iterator[tuple[Path, ast.Call
 def said(folders: Iterable[Path]) -> dict[str, set[str]]:
     """The sentences that are said there, and the values that each takes."""
     found: dict[str, set[str]] = {}
-    for file, call in calls(folders, "t", "later"):
+    for file, call in calls(folders, "t", "later", "said"):
         values = {one.arg for one in call.keywords if one.arg is not None}
         for english in _texts(call.args[0]):
             assert found.setdefault(english, values) == values, (file, english)
@@ -50,6 +51,27 @@ def _texts(given: ast.expr) -> list[str]:
     return [one.value for one in ways if isinstance(one, ast.Constant) and isinstance(one.value, str)]
 
 
+def checks() -> set[str]:
+    """The names of what the doctor looks at, as they stand in its code."""
+    found = {
+        call.args[0] for _, call in calls((ROOT / "brain/cli/checkup",), "ok", "warn", "fail", "unchecked")
+    }
+    for file in sorted((ROOT / "brain/cli/checkup").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Assign):
+                found |= set(_named(node.targets[0], node.value))
+    return {one for each in found for one in _texts(each)}
+
+
+def _named(target: ast.expr, value: ast.expr) -> Iterator[ast.expr]:
+    """What is assigned to `name`, alone or among others."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for one, of in zip(target.elts, value.elts, strict=True):
+            yield from _named(one, of)
+    elif isinstance(target, ast.Name) and target.id == "name":
+        yield value
+
+
 def helped() -> set[str]:
     """Every text of the help of `gpuward`, and what its code names by variables."""
     whole = group(MOUNTS)
@@ -59,7 +81,7 @@ def helped() -> set[str]:
         assert command is not None
         found |= set(language.helps(command))
     of_tables = {one for each in (tables(), tables(AGENT)) for one in _cells(each)}
-    return found | of_tables | {one.value for one in Health}
+    return found | of_tables | {one.value for one in Health} | checks()
 
 
 def _cells(found: Mapping[str, Iterable[list[str]]]) -> Iterator[str]:

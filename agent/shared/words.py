@@ -44,15 +44,30 @@ def language() -> str:
 @contextmanager
 def speaking(of: str, folders: Iterable[Path]) -> Iterator[None]:
     """Speaks a language within; each folder has one of catalogues for each language but English."""
+    before = gettext.translation
+    with answering(spoken(of, folders)):
+        if of != "en":
+            libraries = _OfLibraries()
+            gettext.translation = lambda *_args, **_more: libraries  # type: ignore[assignment]  # for as long as it is spoken
+        try:
+            yield
+        finally:
+            gettext.translation = before
+
+
+def spoken(of: str, folders: Iterable[Path]) -> Spoken:
+    """Reads a language; each folder has one of catalogues for each language but English."""
     texts = {} if of == "en" else {key: text for folder in folders for key, text in read(folder / of).items()}
-    token, before = _SPOKEN.set(Spoken(language=of, texts=texts)), gettext.translation
-    if texts:
-        libraries = _OfLibraries()
-        gettext.translation = lambda *_args, **_more: libraries  # type: ignore[assignment]  # for as long as it is spoken
+    return Spoken(language=of, texts=texts)
+
+
+@contextmanager
+def answering(language: Spoken) -> Iterator[None]:
+    """Speaks a language within, and in this task only, as a server does that many ask; what libraries say is left as it is."""
+    token = _SPOKEN.set(language)
     try:
         yield
     finally:
-        gettext.translation = before
         _SPOKEN.reset(token)
 
 

@@ -16,7 +16,7 @@ import click
 
 from agent.contract.inert import inert, inert_data
 from agent.shared import reasons
-from agent.shared.words import t
+from agent.shared.words import language, t
 from brain.cli import listener
 from brain.cli.answers import NoteJson, SaidJson
 from brain.console.access import local_token
@@ -200,6 +200,8 @@ class Client:
             request = urllib.request.Request(f"{self._url}{path}")  # noqa: S310 - http(s), checked
         except ValueError as error:
             raise click.UsageError(f"--url {self._url!r}: {error}") from error
+        if language() != "en":
+            request.add_header("Accept-Language", language())
         if token := self._token():
             request.add_header("Authorization", f"Bearer {token}")
         return request

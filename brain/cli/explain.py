@@ -33,6 +33,7 @@ _TURNS = {
     "wider": later("wider cause"),
     "other": later("other cause"),
 }
+_LEVELS = {"sure": later("sure"), "likely": later("likely"), "unclear": later("unclear")}
 _MOST_NODES, _MOST_NOTES = 20, 40  # that are named; --json has all of them
 
 
@@ -205,7 +206,11 @@ def _sureness(sure: SurenessJson | None, width: int) -> Iterator[str]:
         return
     yield ""
     yield title(t("HOW SURE"))
-    yield from labelled(sure["level"], _either(sure["reasons"][0]) if sure["reasons"] else "", width)
+    yield from labelled(
+        t(_LEVELS.get(sure["level"], sure["level"])),
+        _either(sure["reasons"][0]) if sure["reasons"] else "",
+        width,
+    )
     for reason in sure["reasons"][1:]:
         yield from labelled("", _either(reason), width)
     for number, reason in enumerate(sure["against"]):

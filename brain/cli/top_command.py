@@ -42,7 +42,7 @@ def begun(client: Client) -> "Top":
     on a line.
     """
     status: StatusJson = client.get("status")
-    from brain.cli.top import proof
+    from brain.cli.top import ground, proof
     from brain.cli.top.app import Top
     from brain.console.words import Words
 
@@ -51,4 +51,4 @@ def begun(client: Client) -> "Top":
         proof.state(words, status, None)
     except proof.BROKEN as error:
         raise click.ClickException(f"{client.url}: {words('top-odd-answer', why=repr(error))}") from error
-    return Top(client, words, status)
+    return Top(client, words, status, ground.of_terminal(os.environ))

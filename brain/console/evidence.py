@@ -14,7 +14,7 @@ from aiohttp import hdrs, web
 
 from agent.contract import subjects
 from agent.contract.errors import ActionError, ConfigError, Unreachable
-from agent.contract.messages import clip
+from agent.shared.words import t
 from brain.console import shapes
 from brain.console.access.door import Door
 from brain.console.access.route import Route
@@ -24,6 +24,7 @@ from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, BundleView, History
 from brain.console.reading import Reading
 from brain.console.sending import send
+from brain.console.speech import quoted
 
 _log = logging.getLogger(__name__)
 AT_ONCE, OF_ONE = 6, 2  # downloads, and those of one person: each reads from NATS as it is read
@@ -54,7 +55,9 @@ class Bundles:
         async with self._reading.read(request, lambda history: bundle_of(history, id_).encode()) as found:
             name = found.decode()
         if not name:
-            raise web.HTTPNotFound(text=f"{clip(id_, 80)!r} has no evidence bundle: see `gpuward explain`")
+            raise web.HTTPNotFound(
+                text=t("{id} has no evidence bundle: see `gpuward explain`", id=quoted(id_))
+            )
         who = self._door.payer(request)
         if self._held[who] >= OF_ONE:
             raise _later("your earlier downloads are not over")
@@ -77,9 +80,12 @@ class Bundles:
             raise web.HTTPNotFound(text=str(error)) from error
         if bundle is None:
             raise web.HTTPNotFound(
-                text=f"{name} is not in the object store: not sent yet, too old, or the node is simulated and makes "
-                f"none; it may still be on {node}, in the "
-                f"`evidence` folder of the agent's data_dir"
+                text=t(
+                    "{name} is not in the object store: not sent yet, too old, or the node is simulated and makes "
+                    "none; it may still be on {node}, in the `evidence` folder of the agent's data_dir",
+                    name=name,
+                    node=node,
+                )
             )
         return bundle
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from aiohttp import web
 
-from agent.contract.messages import clip
+from agent.shared.words import t
 from brain.console import lists, shapes, who_is_hit, why
 from brain.console.access.route import Route, person
 from brain.console.answers import encoded
@@ -18,6 +18,7 @@ from brain.console.named import HAVE
 from brain.console.needs import items
 from brain.console.needs.verbs import Allowed
 from brain.console.reading import Reading, Rests
+from brain.console.speech import quoted
 
 
 def routes(brain: BrainView, reading: Reading) -> list[Route]:
@@ -39,7 +40,7 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
         def work(history: History) -> bytes:
             raw = history.incident(id_)
             if raw is None:
-                raise _unknown(history, "incident", id_)
+                raise _unknown(history, id_) or web.HTTPNotFound(text=t("no incident {id}", id=quoted(id_)))
             return encoded(who_is_hit.whole(raw, state))
 
         return await reading.answer(asked.http, work)
@@ -51,8 +52,12 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
         def work(history: History) -> bytes:
             found = explain(history, state, id_, traced=brain.config.traces.on, judge=judge)
             if found is None:
-                raise _unknown(
-                    history, "incident", id_, f", and nothing else of that id: explain takes {HAVE}"
+                raise _unknown(history, id_) or web.HTTPNotFound(
+                    text=t(
+                        "no incident {id}, and nothing else of that id: explain takes {have}",
+                        id=quoted(id_),
+                        have=t(HAVE),
+                    )
                 )
             return encoded(found.model_copy(update={"verbs": items.of_chain(found, allowed)}))
 
@@ -64,7 +69,7 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
         def work(history: History) -> bytes:
             raw = history.run(id_)
             if raw is None:
-                raise web.HTTPNotFound(text=f"no run {clip(id_, 80)!r}")
+                raise web.HTTPNotFound(text=t("no run {id}", id=quoted(id_)))
             return encoded(shapes.run(raw))
 
         return await reading.answer(asked.http, work)
@@ -79,9 +84,11 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
     ]
 
 
-def _unknown(history: History, what: str, id_: str, have: str = "") -> web.HTTPNotFound:
-    """Also where several incidents begin with the id: which ones."""
+def _unknown(history: History, id_: str) -> web.HTTPNotFound | None:
+    """Where several incidents begin with the id: which ones. None: nothing does, or one."""
     several = history.beginning(id_.partition(".")[0])
-    if len(several) > 1:
-        return web.HTTPNotFound(text=f"{clip(id_, 80)!r} is ambiguous: it may be {', '.join(several)}")
-    return web.HTTPNotFound(text=f"no {what} {clip(id_, 80)!r}{have}")
+    if len(several) < 2:
+        return None
+    return web.HTTPNotFound(
+        text=t("{id} is ambiguous: it may be {several}", id=quoted(id_), several=", ".join(several))
+    )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from agent.shared.words import later
 from brain.console import shapes
 from brain.console.api.chain_shapes import FoundShape
 from brain.console.brain_view import History
@@ -18,7 +19,7 @@ PARTS = {
     "command": r"\.r\d+\.[sb]\d+\.a\d+\..+",  # one more that a node got for a step
 }
 # What there is to ask for, for whoever asked for something else.
-HAVE = (
+HAVE = later(
     "an incident (inc-…, or its beginning), a page (inc-….p1), a run (inc-….r1), a step or a node's command (inc-….r1.s1.a1), "
     "an alert group (grp-…), a hold (hold-…), an operator's command (s:…), the id of an event or of a note"
 )

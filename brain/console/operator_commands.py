@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from agent.contract.errors import Unreachable
-from agent.contract.messages import clip
+from agent.shared.words import t
 from brain.console import shapes
 from brain.console.access.door import Door
 from brain.console.access.people import Person
@@ -25,6 +25,7 @@ from brain.console.api.problems import problem, problem_answer
 from brain.console.api.serving import Checked, serve
 from brain.console.api.verbs import ROLES, CommandBody, InvalidCommand, check_names
 from brain.console.brain_view import BrainView
+from brain.console.speech import quoted, refusal
 from brain.console.touched import least, touched
 from brain.core import ids
 from brain.core.inputs import OperatorCommand
@@ -60,7 +61,7 @@ async def _no_incident(brain: BrainView, named: str) -> str:
         found = await brain.look_up(lambda history: history.incident(wanted))
     except Unreachable as error:
         raise web.HTTPServiceUnavailable(text=str(error)) from error
-    return "" if found is not None and found["id"] == wanted else f"no incident {clip(wanted, 80)!r}"
+    return "" if found is not None and found["id"] == wanted else t("no incident {id}", id=quoted(wanted))
 
 
 def _whose(state: State, named: str) -> str:
@@ -127,7 +128,7 @@ async def _said(brain: BrainView, command: OperatorCommand, within_s: float) -> 
     if handled:
         with contextlib.suppress(Unreachable):  # it is on the log all the same
             notes = await brain.look_up(lambda history: history.notes_caused_by(command.id))
-    refused = next((note["text"] for note in notes if note["kind"] == "operator.refused"), "")
+    refused = next((refusal(note) for note in notes if note["kind"] == "operator.refused"), "")
     _log.info("command of %s: %s %s", command.who, command.verb, command.args)
     return SaidShape(
         id=command.id,

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import orjson
 from aiohttp import hdrs, web
@@ -129,7 +130,7 @@ class Reading:
                 spent_s = time.thread_time() - began_s
 
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, copy_context().run, run)
         except (sqlite3.Error, UnicodeDecodeError, orjson.JSONDecodeError) as error:
             self._history().failed(error)
             raise _later(

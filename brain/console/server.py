@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import cast
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from agent.contract.errors import ConfigError
 from agent.shared.tasks import Tasks
@@ -55,6 +55,7 @@ from brain.console.outcomes import routes as outcome_routes
 from brain.console.pack import routes as pack_routes
 from brain.console.reading import Reading
 from brain.console.reports import routes as report_routes
+from brain.console.speech import in_language
 from brain.outgoing import outgoing
 
 MAX_BODY = 65_536
@@ -221,9 +222,10 @@ class Console:
     async def _errors(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if self._connections is not None:
             self._connections.heard(request)
-        try:
-            return await handler(request)
-        except web.HTTPException as error:
-            if request.path == join_routes.PATH:
-                return join_routes.refused(error)
-            return answer_of(error)
+        with in_language(request.headers.get(hdrs.ACCEPT_LANGUAGE, "")):
+            try:
+                return await handler(request)
+            except web.HTTPException as error:
+                if request.path == join_routes.PATH:
+                    return join_routes.refused(error)
+                return answer_of(error)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from agent import __version__
-from agent.contract.messages import clip
+from agent.shared.words import t
 from brain.console import shapes
 from brain.console.access.route import Route, person
 from brain.console.access.two_persons import Proposals
@@ -29,6 +29,7 @@ from brain.console.globs import glob
 from brain.console.node import facts as node_facts
 from brain.console.node import show
 from brain.console.reading import Reading
+from brain.console.speech import quoted
 from brain.core.pack.rulebook import MATCHER
 from brain.core.pack.spec import Place
 from brain.core.state import IncidentState, Node
@@ -110,7 +111,7 @@ def routes(brain: BrainView, reading: Reading, proposals: Proposals) -> list[Rou
 
         def work(history: History) -> bytes:
             if (found := show.node(now, history)) is None:
-                raise web.HTTPNotFound(text=f"no node {clip(name, 80)!r}")
+                raise web.HTTPNotFound(text=t("no node {name}", name=quoted(name)))
             return encoded(found)
 
         return await reading.answer(asked.http, work)
@@ -120,7 +121,7 @@ def routes(brain: BrainView, reading: Reading, proposals: Proposals) -> list[Rou
 
         def work(history: History) -> bytes:
             if (found := show.card(serial, history)) is None:
-                raise web.HTTPNotFound(text=f"no card {clip(serial, 80)!r}")
+                raise web.HTTPNotFound(text=t("no card {serial}", serial=quoted(serial)))
             return encoded(found)
 
         return await reading.answer(asked.http, work)

@@ -18,10 +18,10 @@ pytestmark = [pytest.mark.component("tmux"), pytest.mark.component("nats-server"
 
 @contextlib.contextmanager
 def terminal(
-    folder: Path, *options: str, env: dict[str, str], size: tuple[int, int] = (80, 24)
+    folder: Path, *options: str, env: dict[str, str], size: tuple[int, int] = (80, 24), background: str = ""
 ) -> Iterator[Tmux]:
     """`gpuward top` in it, ended whatever happens."""
-    shown = Tmux(folder, str(BIN / "gpuward"), "top", *options, env=env, size=size)
+    shown = Tmux(folder, str(BIN / "gpuward"), "top", *options, env=env, size=size, background=background)
     try:
         yield shown
     finally:

@@ -13,10 +13,17 @@ WITHIN_S = 120.0
 
 
 class Tmux:
-    """One program in a terminal of this size; its own server, so that nobody's session is touched."""
+    """One program in a terminal of this size; its own server, so that nobody's session is touched. `background`: what it says
+    that it has, such as #ffffff; empty: it says nothing.
+    """
 
     def __init__(
-        self, folder: Path, *command: str, env: dict[str, str], size: tuple[int, int] = (80, 24)
+        self,
+        folder: Path,
+        *command: str,
+        env: dict[str, str],
+        size: tuple[int, int] = (80, 24),
+        background: str = "",
     ) -> None:
         if shutil.which("tmux") is None:
             pytest.skip("needs tmux")
@@ -25,7 +32,8 @@ class Tmux:
         self._env |= {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color"} | env
         columns, rows = size
         config, self._status = folder / "tmux.conf", folder / "tmux.status"
-        config.write_text("set-option -g remain-on-exit on\n")  # before anything can end
+        style = f"set-option -g window-style bg={background}\n" if background else ""
+        config.write_text(f"set-option -g remain-on-exit on\n{style}")  # before anything can end
         self._status.unlink(missing_ok=True)
         # tmux sees an end by two signs, in either order, and may wait for ever for the status: the shell writes it down.
         shell = ("sh", "-c", 'trap : INT; "$@"; echo $? >"$0.new"; mv "$0.new" "$0"', str(self._status))

@@ -62,9 +62,9 @@ async def channels(found: Installation) -> AsyncIterator[HealthLine]:
         return
     try:
         for name, channel in built.channels.items() if config.channels else ():
-            yield await _reached(f"channel {name}", channel)
+            yield await _reached(t("channel {name}", name=name), channel)
         for switch in outside:
-            yield await _reached(f"dead man's switch {switch.name}", switch)
+            yield await _reached(t("dead man's switch {name}", name=switch.name), switch)
     finally:
         await built.close()
         for switch in outside:
@@ -99,7 +99,7 @@ async def reports(found: Installation) -> AsyncIterator[HealthLine]:
         yield _wrong(found, "reports", error)
         return
     for one in built:
-        check = f"report {one.want.name}"
+        check = t("report {name}", name=one.want.name)
         try:
             yield ok(check, t("{what} lets us in; nothing was mailed", what=await one.mailer.reach()))
         except ActionError as error:
@@ -141,7 +141,7 @@ async def traces(found: Installation) -> AsyncIterator[HealthLine]:
         yield _wrong(found, "traces", error)
         return
     for output in built:
-        check = f"traces {output.name}"
+        check = t("traces {name}", name=output.name)
         try:
             yield ok(check, t("{what}: nothing was told", what=await output.reach()))
         except ActionError as error:
@@ -198,7 +198,7 @@ async def schedulers(found: Installation) -> AsyncIterator[HealthLine]:
 
 
 async def _scheduler(found: Installation, name: str, table: Mapping[str, Any]) -> HealthLine:
-    check = f"scheduler {name}"
+    check = t("scheduler {name}", name=name)
     try:
         built = scheduler.built(name, table)
     except ConfigError as error:

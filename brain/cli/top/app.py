@@ -19,6 +19,7 @@ from brain.cli.answers import MeJson, NeedJson, StatusJson
 from brain.cli.client import Client
 from brain.cli.terminal import WIDTH
 from brain.cli.top import details, ends, frame, keys, rows
+from brain.cli.top.ground import Ground, readable
 from brain.cli.top.heard import (
     Alive,
     Answered,
@@ -57,11 +58,12 @@ class Top(App[None]):
         *(Binding(key, action, show=False, priority=True) for key, action in keys.KEYS.items()),
     ]
 
-    def __init__(self, client: Client, words: Words, status: StatusJson) -> None:
+    def __init__(
+        self, client: Client, words: Words, status: StatusJson, ground: Ground = Ground.DARK
+    ) -> None:
         super().__init__(ansi_color=True)
-        self.theme = "ansi-dark"  # the terminal's own colours, whatever they are
-        self.title = "gpuward top"
-        self.words = words
+        self.theme, self.title = "ansi-dark", "gpuward top"  # the terminal's own text and background
+        self.words, self.ground = words, ground
         self.wire = Wire(client, words, status)
         self._status = status
         self._me: MeJson | None = None
@@ -69,13 +71,11 @@ class Top(App[None]):
         self._counts: dict[Tab, int] = {}
         self._read_at: dict[str, float] = {}
         self._late: dict[str, str] = {}
-        self._notes: deque[Entry] = deque(maxlen=KEPT_NOTES)
-        self._fresh_notes = False
+        self._notes, self._fresh_notes = deque[Entry](maxlen=KEPT_NOTES), False
         self._cut: tuple[float, str] | None = None
         self._alive_at = time.monotonic()
         self._explained: dict[str, RowKnown] = {}
-        self._said = ""
-        self._said_at = 0.0
+        self._said, self._said_at = "", 0.0
 
     def compose(self) -> ComposeResult:
         """From above: who and how many, what is wrong, the lists, the details, the filter, the keys."""
@@ -85,7 +85,7 @@ class Top(App[None]):
         with Container(id="body"):
             with ContentSwitcher(id="lists", initial=Tab.NOW.value):
                 for tab in Tab:
-                    yield RowView(self.words, id=tab.value, newest=tab is Tab.NOTES)
+                    yield RowView(self.words, self.ground, id=tab.value, newest=tab is Tab.NOTES)
             with VerticalScroll(id="details"):
                 yield Static(id="text")
         yield Input(id="find", compact=True)
@@ -246,7 +246,7 @@ class Top(App[None]):
         return time.strftime("%H:%M:%SZ", time.gmtime(at)) if at else "-"
 
     def _show_hint(self) -> None:
-        hint = self._static("hint").set_class(bool(self._said), "said")
+        hint = self._static("hint")
         finding = self._find.has_class("seen")
         name = "top-keys-find" if finding else "top-keys-read" if self.reading else "top-keys"
         hint.update(Text(self._said, "bold") if self._said else Text(self.words(name)))
@@ -270,7 +270,7 @@ class Top(App[None]):
         wide = min(WIDTH, max(20, box.scrollable_content_region.width or self.size.width))
         found = self._explained.get(one.key)
         shown = details.text(self.words, one, found, self._status["modes"], wide)
-        self._static("text").update(Text.from_ansi(shown))
+        self._static("text").update(readable(self.ground, Text.from_ansi(shown)))
 
     @property
     def _find(self) -> Input:

@@ -15,11 +15,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from brain.cli.top import rows
+from brain.cli.top.ground import Ground, style
 from brain.cli.top.rows import Entry, RowField, RowKind, Sheet
 from brain.console.words import Words
 
 GAP = "  "
-_HEAD = Style(dim=True)
+_HEAD = Style(underline=True)
 _REVERSE = Style(reverse=True)
 
 
@@ -44,10 +45,10 @@ class RowView(ScrollView, can_focus=True):
             super().__init__()
             self.view = view
 
-    def __init__(self, words: Words, *, id: str, newest: bool = False) -> None:  # noqa: A002 - Textual's
+    def __init__(self, words: Words, ground: Ground, *, id: str, newest: bool = False) -> None:  # noqa: A002 - Textual's
         """`newest`: the first row stays selected while it is: what comes above it is seen."""
         super().__init__(id=id)
-        self._words = words
+        self._words, self._ground = words, ground
         self._newest = newest
         self.sheet = rows.sheet((), ())
         self.filter = ""
@@ -160,7 +161,7 @@ class RowView(ScrollView, can_focus=True):
         one = self.shown[at]
         if one.kind is RowKind.TITLE:
             (title,) = one.fields
-            return Strip([Segment(title.text, base + Style.parse(title.style))]).crop_extend(0, wide, base)
+            return Strip([Segment(title.text, base + self._style(title.style))]).crop_extend(0, wide, base)
         if at == self._cursor:  # one bar, without colours within it
             base += _REVERSE
             return self._strip([field._replace(style="") for field in one.fields], base).crop_extend(
@@ -168,12 +169,15 @@ class RowView(ScrollView, can_focus=True):
             )
         return self._strip(one.fields, base).crop_extend(x, x + wide, base)
 
+    def _style(self, wanted: str) -> Style:
+        return Style.parse(style(self._ground, wanted))
+
     def _strip(self, fields: Sequence[RowField], base: Style) -> Strip:
         segments, now = [], time.time()
         for one, width in zip(fields, self.sheet.widths, strict=True):
             text = rows.age(self._words, one.at, now) if one.at else one.text
             shown = text if cell_len(text) == width else set_cell_size(_cut(text, width), width)
-            segments.append(Segment(shown, base + Style.parse(one.style) if one.style else base))
+            segments.append(Segment(shown, base + self._style(one.style) if one.style else base))
             segments.append(Segment(GAP, base))
         return Strip(segments[:-1])
 

@@ -272,7 +272,7 @@ class Question(ModalScreen[str]):
         self._number = self._say(self._offer.verb, args)
 
     def _tell(self, text: str, *, bad: bool = False) -> None:
-        self.query_one("#answer", Static).update(Text(text, "bold red" if bad else ""))
+        self.query_one("#answer", Static).update(Text(text, "bold reverse" if bad else ""))
 
 
 class Keys(ModalScreen[None]):

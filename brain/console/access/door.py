@@ -16,6 +16,7 @@ from aiohttp import hdrs, web
 
 from agent.contract.errors import ConfigError
 from agent.contract.messages import clip
+from agent.shared.words import later, t
 from brain.console.access import body, strangers
 from brain.console.access.addresses import counted
 from brain.console.access.credentials import Credentials
@@ -108,7 +109,7 @@ class Door:
         self._check_host(request)
         self._check_origin(request, peer)
         if self._limits.too_many(peer.counted, self._clock()):
-            raise _slow_down(1, "too many requests")
+            raise _slow_down(1, later("too many requests"))
         if request.match_info.http_exception is not None:
             return False  # there is no such path: nothing to guard
         person = self._identified(request, peer)
@@ -193,12 +194,12 @@ class Door:
     def count_login(self, request: web.Request) -> None:
         """HTTPTooManyRequests: each login asks the provider, and holds a place among those under way."""
         if self._logins.too_many(self._peer(request).counted, self._clock()):
-            raise _slow_down(LOGINS_PER_S, "too many logins")
+            raise _slow_down(LOGINS_PER_S, later("too many logins"))
 
     def count_wrong_join(self) -> None:
         """HTTPTooManyRequests: beyond a pace of all together, whatever their addresses, nobody is told what is wrong."""
         if self._wrong_joins.too_many("", self._clock()):
-            raise _slow_down(1 / WRONG_JOINS_PER_S, "too many joins with wrong tokens")
+            raise _slow_down(1 / WRONG_JOINS_PER_S, later("too many joins with wrong tokens"))
 
     def refused(self, about: str, text: str) -> None:
         """Notes a refusal, within what the notes hold."""
@@ -328,14 +329,14 @@ class Door:
             self._limits.was_right(whose)
             return person
         if left := self._limits.locked_s(whose, now):
-            raise _slow_down(left, "too many wrong credentials")
+            raise _slow_down(left, later("too many wrong credentials"))
         if self._limits.was_wrong(whose, now):
             self._refusals.tell(
                 "access.locked",
                 peer.counted,
                 f"too many wrong credentials from {peer.address}: locked for now",
             )
-        raise _needs_credential("this token is wrong, revoked or expired")
+        raise _needs_credential(later("this token is wrong, revoked or expired"))
 
     def _shown_by(self, shown: str) -> Person | None:
         try:
@@ -375,15 +376,19 @@ def _bearer(request: web.Request) -> str:
     return shown.strip() if kind.lower() == "bearer" else ""
 
 
-def _needs_credential(what: str = "a token is needed") -> web.HTTPUnauthorized:
+def _needs_credential(what: str = later("a token is needed")) -> web.HTTPUnauthorized:
     return web.HTTPUnauthorized(
-        text=f"{what}: who started the brain has one by itself, others get one from an administrator "
-        f"(`gpuward token create NAME`) and name its file with --token-file or GPUWARD_TOKEN_FILE",
+        text=t(
+            "{what}: who started the brain has one by itself, others get one from an administrator "
+            "(`gpuward token create NAME`) and name its file with --token-file or GPUWARD_TOKEN_FILE",
+            what=t(what),
+        ),
         headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
     )
 
 
 def _slow_down(seconds: float, what: str) -> web.HTTPTooManyRequests:
     return web.HTTPTooManyRequests(
-        text=f"{what}: try again in {seconds:.0f} s", headers={hdrs.RETRY_AFTER: str(int(seconds) + 1)}
+        text=t("{what}: try again in {s} s", what=t(what), s=f"{seconds:.0f}"),
+        headers={hdrs.RETRY_AFTER: str(int(seconds) + 1)},
     )

@@ -8,9 +8,11 @@ from pydantic import Field, RootModel, create_model
 from agent.contract.errors import ConfigError
 from brain.console.api.base import Asked
 from brain.console.globs import glob
+from brain.console.speech import told
 from brain.console_config import Role
 from brain.core.operators import scopes
 from brain.core.pack.spec import Mode, Pack, Scalar
+from brain.core.said import said
 
 MAX_TEXT = 1000
 # verb -> (required arguments, optional arguments, the weakest role that may say it)
@@ -81,7 +83,7 @@ def check_names(verb: str, args: Mapping[str, Scalar], pack: Pack, nodes: Collec
     `nodes`: those that have been heard of. A release is not checked, so that a hold of an earlier version can be ended.
     """
     if verb == "hold" and (text := scopes.mistake(str(args["scope"]), nodes, pack.places)):
-        raise InvalidCommand(text)
+        raise InvalidCommand(told(text))
     if verb == "mode":
         _want_match("runbook", str(args["runbook"]), [runbook.name for runbook in pack.runbooks])
         _want_match("node", str(args.get("nodes", "*")), [*nodes, *pack.places, ""])
@@ -91,4 +93,10 @@ def _want_match(what: str, pattern: str, names: list[str]) -> None:
     """A pattern for nodes may be for those to come; one plain name is not."""
     if any(map(glob(pattern), names)) or (what == "node" and set("*?[") & set(pattern)):
         return
-    raise InvalidCommand(f"no {what} {pattern!r}{scopes.have(pattern, sorted(set(names) - {''}))}")
+    have = scopes.have(pattern, sorted(set(names) - {""}))
+    wrong = said(
+        "no runbook {name}{have}" if what == "runbook" else "no node {name}{have}",
+        name=repr(pattern),
+        have=have,
+    )
+    raise InvalidCommand(told(wrong))

@@ -1,5 +1,7 @@
 // Requests to the API. What failed is a Problem, with the words of the brain (RFC 9457): who must do what.
 
+import { language } from './words.js'
+
 const API = '/api/v1/'
 const KEPT = 30 // answers kept with their ETags, so that what has not changed is not sent again; none of past times, which come and go
 const WITHIN_MS = 15_000 // an answer that has not begun by then is none: a network can swallow everything without a word
@@ -79,7 +81,8 @@ export function forget() {
 async function sent(url, options) {
   try {
     const signals = [AbortSignal.timeout(WITHIN_MS), options.signal].filter(Boolean)
-    return await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...options, signal: AbortSignal.any(signals) })
+    const headers = { 'Accept-Language': language(), ...options.headers } // what is refused is told in it
+    return await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...options, headers, signal: AbortSignal.any(signals) })
   } catch (error) {
     if (options.signal?.aborted) throw error
     throw new Problem(0, '')

@@ -13,6 +13,7 @@ from brain.core.operators import forgetting, requests, scopes
 from brain.core.pack.spec import Mode
 from brain.core.paging import alerts, escalation
 from brain.core.people import SCHEDULE, do
+from brain.core.said import Sentence, said
 from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, RunState
 
 
@@ -20,7 +21,7 @@ def handle(ctx: Context, command: OperatorCommand) -> None:
     """Carries out a command, or notes why it is refused."""
     carry_out = VERBS.get(command.verb) or BRAINS.get(command.verb)
     if command.who in ("", SCHEDULE):
-        _refused(ctx, command, "a command needs the operator's name")
+        _refused(ctx, command, said("a command needs the operator's name"))
     elif carry_out is None:
         _refused(ctx, command, f"no such verb (have: {', '.join(VERBS)})")
     else:
@@ -30,14 +31,14 @@ def handle(ctx: Context, command: OperatorCommand) -> None:
 def _hold(ctx: Context, command: OperatorCommand) -> None:
     scope, why = str(command.args.get("scope", "")), str(command.args.get("why", ""))
     if not scope or not why:
-        _refused(ctx, command, "a hold needs a scope and a why")
+        _refused(ctx, command, said("a hold needs a scope and a why"))
         return
     if unknown := scopes.mistake(scope, ctx.state.nodes, ctx.compiled.pack.places):
         _refused(ctx, command, unknown)
         return
     for_s = _number(command.args.get("for_s"))
     if for_s < 0:
-        _refused(ctx, command, f"a hold cannot last {for_s:g} s")
+        _refused(ctx, command, said("a hold cannot last {s} s", s=f"{for_s:g}"))
         return
     until = ctx.now + for_s if for_s else 0.0
     hold = Hold(
@@ -65,11 +66,20 @@ def _release(ctx: Context, command: OperatorCommand) -> None:
     named = str(command.args.get("id", "") or command.args.get("scope", ""))
     found = [hold for hold in ctx.state.holds.values() if named in (hold.id, hold.scope)]
     if not found:
-        _refused(ctx, command, f"there is no hold on {named!r}")
+        _refused(ctx, command, said("there is no hold on {name}", name=repr(named)))
         return
     if len(found) > 1:
         each = "; ".join(f"{hold.id} of {hold.who}: {hold.why}" for hold in found)
-        _refused(ctx, command, f"{len(found)} holds are on {named!r}, name one by its id: {each}")
+        _refused(
+            ctx,
+            command,
+            said(
+                "{n} holds are on {name}, name one by its id: {each}",
+                n=len(found),
+                name=repr(named),
+                each=each,
+            ),
+        )
         return
     hold = found[0]
     del ctx.state.holds[hold.id]
@@ -105,7 +115,14 @@ def _approve(ctx: Context, command: OperatorCommand) -> None:
     shown, present = str(command.args.get("rung", "")), approvals.rung(run)
     if shown and shown != present:
         _refused(
-            ctx, command, f"{run.id} is at {present!r} now, not at {shown!r}: look again before you approve"
+            ctx,
+            command,
+            said(
+                "{id} is at {present} now, not at {shown}: look again before you approve",
+                id=run.id,
+                present=repr(present),
+                shown=repr(shown),
+            ),
         )
         return
     given = approvals.give(ctx, run, command.who)
@@ -127,20 +144,26 @@ def _approve(ctx: Context, command: OperatorCommand) -> None:
 def _waits_for_none(ctx: Context, command: OperatorCommand, run: Run | None) -> str:
     """Why nothing can be approved now, and when it can."""
     if run is not None:
-        return f"{run.id} waits for no approval: it is {run.state}"
+        return said("{id} waits for no approval: it is {state}", id=run.id, state=run.state)
     incident = _incident(ctx, command)
     if incident is None:
-        return "no run of that id waits for an approval"
+        return said("no run of that id waits for an approval")
     if incident.state is IncidentState.SETTLING and incident.runbook:
         left_s = max(1.0, incident.hold_off_until - ctx.now)
-        return f"{incident.id} settles for {left_s:.0f} s more: then its run begins, and asks for an approval if it needs one"
-    return f"{incident.id} has no run: {f'it is {incident.state}' if incident.runbook else 'there is no runbook for it'}"
+        return said(
+            "{id} settles for {s} s more: then its run begins, and asks for an approval if it needs one",
+            id=incident.id,
+            s=f"{left_s:.0f}",
+        )
+    if incident.runbook:
+        return said("{id} has no run: it is {state}", id=incident.id, state=incident.state)
+    return said("{id} has no run: there is no runbook for it", id=incident.id)
 
 
 def _deny(ctx: Context, command: OperatorCommand) -> None:
     run = _run(ctx, command)
     if run is None or run.state in run_states.OVER:
-        _refused(ctx, command, "no run of that id is under way")
+        _refused(ctx, command, said("no run of that id is under way"))
         return
     runs.cancel(ctx, run, f"{command.who} denied it: {command.args.get('why', '') or 'no reason given'}")
 
@@ -152,7 +175,7 @@ def _ack(ctx: Context, command: OperatorCommand) -> None:
     if alert_group is not None:
         escalation.acknowledge_group(ctx, alert_group, command.who)
     elif incident is None or incident.state in incidents.OVER:
-        _refused(ctx, command, "no such open incident or alert group")
+        _refused(ctx, command, said("no such open incident or alert group"))
     else:
         escalation.acknowledge(ctx, incident, command.who)
 
@@ -163,7 +186,7 @@ def _note(ctx: Context, command: OperatorCommand) -> None:
     """
     wanted, text = str(command.args.get("id", "")).partition(".r")[0], str(command.args.get("text", ""))
     if not wanted.startswith(f"{ids.INCIDENT}-") or not text:
-        _refused(ctx, command, "a note needs an incident and a text")
+        _refused(ctx, command, said("a note needs an incident and a text"))
         return
     incident = alerts.holder(ctx.state, wanted)
     ctx.note(
@@ -181,7 +204,7 @@ def _close(ctx: Context, command: OperatorCommand) -> None:
         text = f"it is over: {heir.cause} at {heir.scope} explains it, and has its alert ({heir.id})"
         _refused(ctx, command, text)
     elif incident is None:
-        _refused(ctx, command, "no such open incident")
+        _refused(ctx, command, said("no such open incident"))
     elif incident.cause == LEFT and drains.owned(ctx, incident):
         _refused(
             ctx, command, f"{incident.node} is still drained: `gpuward return {incident.node}` gives it back"
@@ -242,7 +265,7 @@ def _return(ctx: Context, command: OperatorCommand) -> None:
     """
     node = str(command.args.get("node", ""))
     if node not in ctx.state.nodes:
-        _refused(ctx, command, f"no such node: {node!r}")
+        _refused(ctx, command, said("no such {kind}: {name}", kind="node", name=repr(node)))
         return
     ctx.note("operator.return", f"{do(command.who, 'says')} that {node} is healthy", scope=f"node/{node}")
     if RETURN_RUNBOOK not in ctx.compiled.runbooks:
@@ -263,7 +286,7 @@ def _forget(ctx: Context, command: OperatorCommand) -> None:
         text = f"{command.who} has revoked {node}: nothing that it says is taken"
         ctx.note("node.shut_out", text, scope=f"node/{node}")
     elif found is None:
-        _refused(ctx, command, f"no such node: {node!r}")
+        _refused(ctx, command, said("no such {kind}: {name}", kind="node", name=repr(node)))
     elif found.alive and not command.args.get("revoked"):
         _refused(
             ctx,
@@ -271,12 +294,12 @@ def _forget(ctx: Context, command: OperatorCommand) -> None:
             f"{node} is heard: stop its agent first, or take its key away (`gpuward cell revoke {node}`)",
         )
     else:
-        said = (
+        text = (
             f"{command.who} has revoked it"
             if command.args.get("revoked")
             else f"{do(command.who, 'says')} that it is gone"
         )
-        forgetting.forget(ctx, node, f"{said}: {why}" if why else said)
+        forgetting.forget(ctx, node, f"{text}: {why}" if why else text)
 
 
 def _admit(ctx: Context, command: OperatorCommand) -> None:
@@ -342,7 +365,8 @@ BRAINS: Mapping[str, Callable[[Context, OperatorCommand], None]] = {
 
 def _refused(ctx: Context, command: OperatorCommand, why: str) -> None:
     given = " ".join(f"{name}={value!s:.100}" for name, value in command.args.items())
-    ctx.note("operator.refused", f"{command.who}: {command.verb} {given}: {why}")
+    parts = {"said": why.noted()} if isinstance(why, Sentence) else {}
+    ctx.note("operator.refused", f"{command.who}: {command.verb} {given}: {why}", data=parts)
 
 
 def _incident(ctx: Context, command: OperatorCommand) -> Incident | None:

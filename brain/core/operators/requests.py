@@ -13,6 +13,7 @@ from brain.core.incidents import IncidentTrigger
 from brain.core.pack.spec import Mode, Paging, Priority, Runbook, Text
 from brain.core.pack.topology import node_of, type_of
 from brain.core.people import SCHEDULE
+from brain.core.said import said
 from brain.core.state import Incident, IncidentState, Run, RunState
 
 REQUEST = "request"  # in place of a rule's name in such an incident
@@ -29,13 +30,22 @@ def request(ctx: Context, name: str, scope: str, who: str, why: str, *, vouched:
     runbook = ctx.compiled.runbooks.get(name)
     if runbook is None or not runbook.request:
         known = [each.name for each in ctx.compiled.runbooks.values() if each.request]
-        return f"runbook {name!r} cannot be started by request (have: {', '.join(known) or 'none'})"
+        return said(
+            "runbook {name} cannot be started by request (have: {known})",
+            name=repr(name),
+            known=", ".join(known) or "-",
+        )
     if type_of(scope) != runbook.scope:
-        return f"runbook {name!r} is started on a {runbook.scope}, not on {scope!r}"
+        return said(
+            "runbook {name} is started on a {kind}, not on {scope}",
+            name=repr(name),
+            kind=runbook.scope,
+            scope=repr(scope),
+        )
     if scope not in _scopes(ctx, runbook.scope):
-        return f"no such {runbook.scope}: {scope.partition('/')[2]!r}"
+        return said("no such {kind}: {name}", kind=runbook.scope, name=repr(scope.partition("/")[2]))
     if (other := _under_way(ctx, name, scope)) is not None:
-        return f"it is under way there: {other}"
+        return said("it is under way there: {other}", other=other)
     asked = Text(en=f"{who} asked for it: {why}", zh=f"{who} 要求这样做：{why}")
     due = Text(en=f"it is due: {why}", zh=f"按计划该做了：{why}")
     incident = _open(ctx, name, scope, asked if who != SCHEDULE else due)

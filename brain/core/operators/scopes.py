@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 from brain.core.pack.spec import Place
 from brain.core.pack.topology import CELL, JOB, RELEASE, SCOPES, WIDE, node_of, type_of
+from brain.core.said import said
 
 ALL = "all"
 _SHOWN = 5  # names that a text lists
@@ -20,19 +21,29 @@ def mistake(scope: str, nodes: Collection[str], places: Mapping[str, Place]) -> 
     kind, name = type_of(scope), scope.partition("/")[2]
     known = sorted({*nodes, *places})
     if wrong := form(scope):
-        return f"no scope {scope!r}: did you mean node/{scope}?" if scope in known else wrong
+        return (
+            said("no scope {scope}: did you mean node/{name}?", scope=repr(scope), name=scope)
+            if scope in known
+            else wrong
+        )
     if kind in WIDE:
         known = sorted({name for place in (*places.values(), Place()) for name in place.names(kind)})
-        return "" if name in known else f"no {kind} {name!r}{have(name, known)}"
+        return (
+            ""
+            if name in known
+            else said("no {kind} {name}{have}", kind=kind, name=repr(name), have=have(name, known))
+        )
     if kind == JOB:
-        return f"no scope {scope!r}: which nodes a job runs on changes; name the nodes"
+        return said("no scope {scope}: which nodes a job runs on changes; name the nodes", scope=repr(scope))
     if kind == RELEASE:
-        return f"no scope {scope!r}: which nodes have a version changes; name the nodes"
+        return said("no scope {scope}: which nodes have a version changes; name the nodes", scope=repr(scope))
     node = node_of(scope)
     if node not in known:
-        return f"no node {node!r}{have(node, known)}"
+        return said("no node {name}{have}", name=repr(node), have=have(node, known))
     if kind != "node" and not name.partition("/")[2]:
-        return f"no scope {scope!r}: a {kind} is named {kind}/{node}/NAME"
+        return said(
+            "no scope {scope}: a {kind} is named {kind}/{node}/NAME", scope=repr(scope), kind=kind, node=node
+        )
     return ""
 
 
@@ -42,14 +53,22 @@ def form(scope: str) -> str:
     if scope in (ALL, CELL) or (name and kind in SCOPES):
         return ""
     forms = "node/NODE, gpu/NODE/PCI-ADDRESS, leaf/NAME"
-    return f"no scope {scope!r}: want {ALL} or TYPE/NAME, such as {forms} (types: {', '.join(SCOPES)})"
+    return said(
+        "no scope {scope}: want {all} or TYPE/NAME, such as {forms} (types: {types})",
+        scope=repr(scope),
+        all=ALL,
+        forms=forms,
+        types=", ".join(SCOPES),
+    )
 
 
 def have(name: str, known: list[str]) -> str:
     """Returns the end of an error: which of the names that exist may be meant."""
     close = get_close_matches(name, known, n=_SHOWN)
     if close:
-        return f": did you mean {', '.join(sorted(close))}?"
+        return said(": did you mean {names}?", names=", ".join(sorted(close)))
     if not known:
-        return ": none is known"
-    return f" (have: {', '.join(known[:_SHOWN])}{', ...' if len(known) > _SHOWN else ''})"
+        return said(": none is known")
+    return said(
+        " (have: {names})", names=", ".join((*known[:_SHOWN], *(["..."] if len(known) > _SHOWN else [])))
+    )
