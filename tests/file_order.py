@@ -1,6 +1,6 @@
 """In which order the files of tests are run: processors that wait for nothing, and no worker alone in the end.
 
-About twenty files take half of the time and wait for most of it: for processes, for clocks. One beside the other they leave
+About thirty files take half of the time and wait for most of it: for processes, for clocks. One beside the other they leave
 the processors idle, and those that compute are slow afterwards. So they are mixed.
 """
 
@@ -11,14 +11,28 @@ from pathlib import Path
 
 # Parts of the paths of files that wait, the longest first. What is in neither list is short.
 WAITING = (
-    *("e2e/healing/test_guest", "e2e/healing/test_gpu_nodes", "e2e/test_up", "e2e/healing/test_fabric"),
-    *("e2e/test_crash_points", "e2e/test_spine", "e2e/healing/test_off_node", "real/test_kube_drains"),
-    *("real/test_kube_outages", "agent/test_nvml_trouble", "real/test_slurm", "e2e/healing/test_links"),
-    *("real/test_ipmi", "e2e/test_bad_input", "brain/actions/test_patience", "real/test_lease"),
+    *("real/test_ansible", "e2e/healing/test_guest", "e2e/healing/test_gpu_nodes", "e2e/test_up"),
+    *(
+        "real/test_packages",
+        "e2e/healing/test_fabric",
+        "real/test_nats_cluster_faults",
+        "real/test_kustomize_ha",
+    ),
+    *("e2e/test_crash_points", "e2e/test_manual", "e2e/test_spine", "e2e/healing/test_off_node"),
+    *("real/test_kube_drains", "real/test_kube_outages", "e2e/test_takeover", "agent/test_nvml_trouble"),
+    *("real/test_slurm", "e2e/healing/test_links", "real/test_ipmi", "e2e/test_bad_input"),
+    *("brain/actions/test_patience", "real/test_lease"),
 )
 # And of those that compute for long.
 COMPUTING = (
-    *("agent/test_line_storms", "real/test_brain", "real/test_long_outage", "real/test_guest"),
+    *(
+        "agent/test_line_storms",
+        "real/test_images",
+        "security/test_rotation",
+        "security/test_cell.py",
+        "real/test_brain",
+    ),
+    *("security/test_stolen_node", "real/test_long_outage", "real/test_guest"),
     *("replay/", "brain/test_rulebook", "laws/test_planted", "situations/test_situations", "test_imports"),
     "stories/test_stories",
 )

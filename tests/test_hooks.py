@@ -50,7 +50,8 @@ TESTED = 'tests() { make "$1" || .venv/bin/python -m tests.second_look; }'
     [
         "export GPUWARD_CI=1",
         "part make setup",
-        "part make lint",
+        "part make lint & beside=$!",
+        'wait "$beside"',
         "part make docs",
         "part as_generated",
         "part packages",

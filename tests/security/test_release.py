@@ -32,7 +32,7 @@ def run(*argv: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
         [str(one) for one in argv],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=600,  # a release is built in one minute, and in five beside all else
         check=False,
         env=os.environ | env,
     )
