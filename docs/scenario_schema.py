@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from docs import field_comments
 from simulations.scenarios import spec
 
-CLASSES = (spec.Site, spec.Shut, spec.Line, spec.Sight, spec.Expect)
+CLASSES = (spec.StorySite, spec.Shut, spec.StoryLine, spec.Sight, spec.StoryExpect)
 
 
 def schema() -> dict[str, Any]:
@@ -20,7 +20,7 @@ def schema() -> dict[str, Any]:
     _describe(tale, spec.Tale)
     for one in CLASSES:
         _describe(definitions[one.__name__], one)
-    definitions["Line"]["oneOf"] = [{"required": [verb]} for verb in spec.VERBS]
+    definitions["StoryLine"]["oneOf"] = [{"required": [verb]} for verb in spec.VERBS]
     definitions["Scenario"] = tale
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

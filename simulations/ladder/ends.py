@@ -10,7 +10,7 @@ from brain.core.pack.spec import Rung
 NINE_MINUTES_S = 540.0  # after so long the fault is back: a remedy that only seemed to help
 
 
-class End(StrEnum):
+class StepEnd(StrEnum):
     """What comes of one step."""
 
     WORKS = later("works")  # of a step that heals nothing
@@ -24,10 +24,10 @@ class End(StrEnum):
     LEADER_DIES = later("the brain dies in it")  # another one leads, and does it or asks
 
 
-def possible(spec: ActionSpec, rung: Rung, step: Step, *, broken: bool) -> tuple[End, ...]:
+def possible(spec: ActionSpec, rung: Rung, step: Step, *, broken: bool) -> tuple[StepEnd, ...]:
     """The ends of a step, the good ones first. `broken`: the fault is there, so that it can be healed."""
     heals = broken and spec.heals and rung.verify is not None
-    good = (End.HEALS, End.STAYS, End.RETURNS) if heals else (End.WORKS,)
-    refused = (End.REFUSED,) if rung.on_refusal else ()
-    dies = End.LEADER_DIES if step.where == "brain" else End.DIES
-    return (*good, End.FAILS, *refused, End.SILENT, dies)
+    good = (StepEnd.HEALS, StepEnd.STAYS, StepEnd.RETURNS) if heals else (StepEnd.WORKS,)
+    refused = (StepEnd.REFUSED,) if rung.on_refusal else ()
+    dies = StepEnd.LEADER_DIES if step.where == "brain" else StepEnd.DIES
+    return (*good, StepEnd.FAILS, *refused, StepEnd.SILENT, dies)

@@ -30,7 +30,7 @@ def leading_to(pack: Pack, runbook: str) -> dict[str, tuple[Rule, Example]]:
     return found
 
 
-class Fault:
+class ToldFault:
     """What an example tells. Every fact gets an id of its own, however often it is told."""
 
     def __init__(self, pack: Pack, example: Example) -> None:

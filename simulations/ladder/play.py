@@ -32,8 +32,8 @@ from brain.core.rehearsal.examples import START, alone, patience
 from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import Incident, IncidentState, Run, RunState
 from simulations import events
-from simulations.ladder.ends import NINE_MINUTES_S, End
-from simulations.ladder.fault import Fault
+from simulations.ladder.ends import NINE_MINUTES_S, StepEnd
+from simulations.ladder.fault import ToldFault
 
 PERSON = "ann"  # who approves, a minute after she was asked
 FABRIC = "default"
@@ -46,11 +46,11 @@ SHORT_S = 5.0
 PROGRESS_S = 40.0
 MISSED_S = 16.0  # a node that says nothing is known to be unreachable
 END_S = 2 * 86_400.0  # how long after its last step a play waits for its end
-_OUTCOMES = {End.FAILS: Outcome.FAILED, End.REFUSED: Outcome.REFUSED}
+_OUTCOMES = {StepEnd.FAILS: Outcome.FAILED, StepEnd.REFUSED: Outcome.REFUSED}
 
 
 @dataclass(slots=True, kw_only=True)
-class Asked:
+class TriedStep:
     """A step that has left, and how it ended."""
 
     step: Step
@@ -64,16 +64,16 @@ class Asked:
     approved: bool  # by a person, after it was asked for
     broken: bool  # whether the fault was there
     disrupts: Disrupts
-    end: End | None = None
+    end: StepEnd | None = None
     ended_at: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Played:
+class LadderPlayed:
     """What came of a play. `waits`: the step for which the script said nothing."""
 
-    steps: list[Asked] = field(default_factory=list)
-    waits: Asked | None = None
+    steps: list[TriedStep] = field(default_factory=list)
+    waits: TriedStep | None = None
     incidents: list[Incident] = field(default_factory=list)
     pages: list[tuple[float, SendPage]] = field(default_factory=list)
     drained: bool = False
@@ -111,8 +111,8 @@ class Play:
         self,
         pack: Pack,
         actions: Mapping[str, ActionSpec],
-        fault: Fault,
-        script: Sequence[End],
+        fault: ToldFault,
+        script: Sequence[StepEnd],
         compile_pack: Callable[[Pack], Compiled],
         *,
         cause: str,
@@ -121,7 +121,7 @@ class Play:
         """`cause`: of the incident whose steps end by the script; those of others work. `requests`: the runbook that a person
         starts; empty: the fault leads to it.
         """
-        self.played = Played()
+        self.played = LadderPlayed()
         self._actions, self._fault, self._script = actions, fault, script
         self._cause, self._requests = cause, requests
         self._on_fabric = any(one.name == requests and one.scope == "fabric" for one in pack.runbooks)
@@ -129,7 +129,7 @@ class Play:
             Engine(actions=actions, compile_pack=compile_pack), self._perform, copies=False
         )
         self._boots: dict[str, int] = dict.fromkeys(fault.nodes, 0)
-        self._by_id: dict[str, Asked] = {}
+        self._by_id: dict[str, TriedStep] = {}
         self._asked_people: set[tuple[str, int, int]] = set()
         self._approved: set[str] = set()
         self._coming: list[tuple[float, int, Input]] = []
@@ -149,7 +149,7 @@ class Play:
         for name in fault.nodes:
             feed(NodeState(id=f"known:{name}", node=name, alive=True), START)
 
-    def run(self) -> Played:
+    def run(self) -> LadderPlayed:
         """Plays it."""
         timeline, played = self._timeline, self.played
         begun = START + 1
@@ -279,13 +279,13 @@ class Play:
     def _step(self, step: Step, now: float) -> Iterable[tuple[float, Input]]:
         """A step leaves. One id is done once; a leader that died is followed by one that asks for it again."""
         if (again := self._by_id.get(step.id)) is not None:
-            if again is self.played.waits or again.end is not End.LEADER_DIES or again.ended_at > now:
+            if again is self.played.waits or again.end is not StepEnd.LEADER_DIES or again.ended_at > now:
                 return ()
             self._serves(step)
             return [(now + SHORT_S, self._answer(step, Outcome.OK, "done", now + SHORT_S))]
         asked = self._by_id[step.id] = self._of(step, now)
         if not self._concerns(step):
-            asked.end = End.WORKS
+            asked.end = StepEnd.WORKS
             return list(self._ends(asked, now, self._took_s(step)))
         number = len(self.played.steps)
         if number >= len(self._script):
@@ -294,7 +294,7 @@ class Play:
         self.played.steps.append(asked)
         asked.end = self._script[number]
         took_s = self._took_s(step)
-        asked.ended_at = now + (step.timeout_s if asked.end is End.SILENT else took_s)
+        asked.ended_at = now + (step.timeout_s if asked.end is StepEnd.SILENT else took_s)
         return list(self._ends(asked, now, took_s))
 
     def _concerns(self, step: Step) -> bool:
@@ -302,14 +302,14 @@ class Play:
         incidents = self._timeline.engine.state.incidents
         return incidents[step.incident].cause == self._cause
 
-    def _of(self, step: Step, now: float) -> Asked:
+    def _of(self, step: Step, now: float) -> TriedStep:
         run = self._timeline.engine.state.runs[step.run]
         runbook, back = run.runbook, bool(run.worked)
         rungs = runbook.return_to_service if back else runbook.rungs
         approved = run.id in self._approved
         self._approved.discard(run.id)
         runs = dict.fromkeys([*(one.step.run for one in self.played.steps), run.id])
-        return Asked(
+        return TriedStep(
             step=step, at=now, run=len(runs), runbook=runbook.name, rung=rungs[run.rung],
             number=run.rung + 1, attempt=run.attempt, returning=back, approved=approved, broken=self._broken(now),
             disrupts=step.disrupts,
@@ -321,45 +321,47 @@ class Play:
         usual_s = BOOT_S if spec.takes_node_away else TEST_S if spec.tests else usual_s
         return min(usual_s, step.timeout_s / 2)  # well within its time
 
-    def _ends(self, asked: Asked, now: float, took_s: float) -> Iterator[tuple[float, Input]]:
+    def _ends(self, asked: TriedStep, now: float, took_s: float) -> Iterator[tuple[float, Input]]:
         step, end, at = asked.step, asked.end, now + took_s
         away = self._actions[step.action].takes_node_away and end in (
-            End.WORKS,
-            End.HEALS,
-            End.STAYS,
-            End.RETURNS,
+            StepEnd.WORKS,
+            StepEnd.HEALS,
+            StepEnd.STAYS,
+            StepEnd.RETURNS,
         )
-        if end is End.SILENT:
+        if end is StepEnd.SILENT:
             return
-        if end is End.LEADER_DIES:
+        if end is StepEnd.LEADER_DIES:
             self._epoch += 1
             asked.ended_at = now + 1
             yield now + 1, Leader(id=f"lead-{self._epoch}", epoch=self._epoch, brain=f"b{self._epoch}")
             return
-        if end is End.DIES:
+        if end is StepEnd.DIES:
             asked.ended_at = at = now + BOOT_S
-        if (away or end is End.DIES) and step.node:
+        if (away or end is StepEnd.DIES) and step.node:
             yield from self._boot(step.node, now + 1, at)
-            if end is End.DIES:
+            if end is StepEnd.DIES:
                 yield from self._fault.shown(at + SHOWS_S, step.node, self._boots) if self._broken(at) else ()
                 return
         for number in range(1, int(took_s / PROGRESS_S) + 1 if not away else 0):
             yield now + number * PROGRESS_S, self._progress(step, number * PROGRESS_S)
         if end in _OUTCOMES:
             why = (
-                "it did not do what it should" if end is End.FAILS else "there is nothing to do it with here"
+                "it did not do what it should"
+                if end is StepEnd.FAILS
+                else "there is nothing to do it with here"
             )
             yield at, self._answer(step, _OUTCOMES[end], why, at)
             return
-        if end in (End.HEALS, End.RETURNS):
+        if end in (StepEnd.HEALS, StepEnd.RETURNS):
             yield from self._fault.over(at - 0.5, self._timeline.engine.state, self._boots)
             self._healed_at, self._returns_at = at - 0.5, math.inf
         self._serves(step)
         yield at, self._answer(step, Outcome.OK, "done", at)
-        if end is End.STAYS or (away and self._broken(at)):
+        if end is StepEnd.STAYS or (away and self._broken(at)):
             for node in self._fault.nodes:
                 yield from self._fault.shown(at + SHOWS_S, node, self._boots)
-        if end is End.RETURNS:
+        if end is StepEnd.RETURNS:
             self._returns_at = at + NINE_MINUTES_S
             yield from self._fault.told(self._returns_at, self._boots)
 

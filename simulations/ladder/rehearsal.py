@@ -6,7 +6,7 @@ from agent.contract.actions.spec import ActionSpec
 from agent.contract.errors import ConfigError
 from brain.core.pack.compiled import Compiled
 from brain.core.pack.spec import Example, Expect, Pack
-from simulations.ladder.fault import Fault, leading_to
+from simulations.ladder.fault import ToldFault, leading_to
 from simulations.ladder.tree import Tree, grown
 
 _NOTHING = Example(name="a healthy node", given=(), expect=Expect(nothing=True))
@@ -41,5 +41,10 @@ def rehearsed(
     cause = cause or next(iter(faults), "")
     example = faults[cause][1] if cause else _NOTHING
     return grown(
-        pack, actions, lambda: Fault(pack, example), runbook=runbook, cause=cause, compile_pack=compile_pack
+        pack,
+        actions,
+        lambda: ToldFault(pack, example),
+        runbook=runbook,
+        cause=cause,
+        compile_pack=compile_pack,
     )

@@ -9,8 +9,8 @@ from rich.cells import cell_len, set_cell_size
 from agent.contract.actions.spec import Disrupts
 from agent.shared.words import later, many, span, t
 from brain.core.pack.spec import Pack
-from simulations.ladder.play import Asked
-from simulations.ladder.tree import GOOD, Branch, Fork, Leaf, Round, Tree, Verdict, Way
+from simulations.ladder.play import TriedStep
+from simulations.ladder.tree import GOOD, Fork, Leaf, Round, StepBranch, Tree, Way, WayEnd
 
 LEAVES_OUT = (
     later(
@@ -27,7 +27,7 @@ _DISRUPTS = {
 }
 
 
-def bad(tree: Tree) -> list[tuple[Way, Verdict | Round]]:
+def bad(tree: Tree) -> list[tuple[Way, WayEnd | Round]]:
     """The ways that end without a page or a heal, or never end and nobody is told."""
     ends = [(way, end if isinstance(end, Round) else end.verdict) for way, end in tree.leaves()]
     return [(way, end) for way, end in ends if end not in (*GOOD, Round.TOLD)]
@@ -45,9 +45,7 @@ def data(tree: Tree, pack: Pack) -> dict[str, Any]:
         "pack": pack.version,
         "cause": tree.cause,
         "plays": tree.plays,
-        "ends": {
-            verdict.name.lower(): sum(leaf.verdict is verdict for leaf in leaves) for verdict in Verdict
-        },
+        "ends": {verdict.name.lower(): sum(leaf.verdict is verdict for leaf in leaves) for verdict in WayEnd},
         "longest_s": round(max((leaf.after_s for leaf in leaves), default=0.0), 1),
         "leaves_out": list(LEAVES_OUT),
         "tree": _data(tree.root),
@@ -69,7 +67,7 @@ def _data(node: Fork | Leaf) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _follows(branch: Branch) -> dict[str, Any]:
+def _follows(branch: StepBranch) -> dict[str, Any]:
     if branch.then is not None:
         return {"then": _data(branch.then)}
     return {"as_step": branch.again, "round": branch.rounds.name.lower() if branch.rounds is not None else ""}
@@ -85,8 +83,8 @@ def page(tree: Tree, width: int) -> list[str]:
         else t("{runbook} against {cause}", runbook=tree.runbook, cause=tree.cause),
         "; ".join(
             f"{t(verdict.value)}: {counts[verdict]}"
-            for verdict in Verdict
-            if counts[verdict] or verdict in (Verdict.HEALED, Verdict.PAGED)
+            for verdict in WayEnd
+            if counts[verdict] or verdict in (WayEnd.HEALED, WayEnd.PAGED)
         )
         + ". "
         + t("The longest takes {time}.", time=span(max((leaf.after_s for leaf in leaves), default=0.0))),
@@ -117,7 +115,7 @@ def _lines(node: Fork | Leaf, head: str, below: str) -> Iterator[str]:
         yield from _branch(branch, f"{below}{'└─' if last else '├─'} ", f"{below}{'   ' if last else '│  '}")
 
 
-def _branch(branch: Branch, head: str, below: str) -> Iterator[str]:
+def _branch(branch: StepBranch, head: str, below: str) -> Iterator[str]:
     said = f"{head}{t(branch.end.value)}: "
     if branch.then is None:
         rounds = f"; {t(branch.rounds.value)}" if branch.rounds is not None else ""
@@ -126,7 +124,7 @@ def _branch(branch: Branch, head: str, below: str) -> Iterator[str]:
         yield from _lines(branch.then, said, below)
 
 
-def _step(asked: Asked) -> str:
+def _step(asked: TriedStep) -> str:
     parts = [f"{asked.rung.name}: {asked.step.action}"]
     if asked.run > 1:
         parts.append(t("{runbook}, run {number}", runbook=asked.runbook, number=asked.run))
@@ -147,7 +145,7 @@ def _end(leaf: Leaf) -> str:
         parts.append(t("the node is out of service"))
     if leaf.pages:
         parts.append(many(leaf.pages, "page"))
-    text = f" “{leaf.text}”" if leaf.verdict is Verdict.PAGED and leaf.text else ""
+    text = f" “{leaf.text}”" if leaf.verdict is WayEnd.PAGED and leaf.text else ""
     return f"■ {', '.join(parts)} ({_clock(leaf.after_s)}){text}"
 
 

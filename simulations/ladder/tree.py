@@ -14,15 +14,15 @@ from brain.core.operators.requests import REQUEST
 from brain.core.pack.compiled import Compiled, CompiledCache
 from brain.core.pack.spec import Pack, Paging
 from brain.core.state import IncidentState
-from simulations.ladder.ends import End, possible
-from simulations.ladder.fault import Fault
-from simulations.ladder.play import Asked, Play, Played
+from simulations.ladder.ends import StepEnd, possible
+from simulations.ladder.fault import ToldFault
+from simulations.ladder.play import LadderPlayed, Play, TriedStep
 
 MOST_PLAYS = 3_000
 MOST_RUNS = 3  # later runs are as this one: a remedy that may be tried again for ever goes round
 
 
-class Verdict(StrEnum):
+class WayEnd(StrEnum):
     """How a way ends."""
 
     HEALED = later("healed")
@@ -33,14 +33,14 @@ class Verdict(StrEnum):
     KEPT = later("closed, and the node is still out of service")  # must not be
 
 
-GOOD = (Verdict.HEALED, Verdict.PAGED, Verdict.LISTED)
+GOOD = (WayEnd.HEALED, WayEnd.PAGED, WayEnd.LISTED)
 
 
 @dataclass(slots=True, kw_only=True)
 class Leaf:
     """The end of a way."""
 
-    verdict: Verdict
+    verdict: WayEnd
     after_s: float  # since the fault began
     states: tuple[str, ...]  # of its incidents
     pages: int  # that tell something: no repeats, no resolutions
@@ -50,10 +50,10 @@ class Leaf:
 
 
 @dataclass(slots=True, kw_only=True)
-class Branch:
+class StepBranch:
     """One end of a step, and what follows."""
 
-    end: End
+    end: StepEnd
     then: "Fork | Leaf | None" = None  # None: what `again` names
     again: int = 0  # number of the step where the same was shown
     rounds: "Round | None" = None  # that step is on the way here: it goes round
@@ -71,12 +71,12 @@ class Fork:
     """A step, with each of its ends."""
 
     number: int
-    asked: Asked
+    asked: TriedStep
     after_s: float  # since the fault began
-    branches: list[Branch] = field(default_factory=list)
+    branches: list[StepBranch] = field(default_factory=list)
 
 
-Way = tuple[tuple[str, End], ...]  # (rung, how its step ended) of each step
+Way = tuple[tuple[str, StepEnd], ...]  # (rung, how its step ended) of each step
 
 
 @dataclass(slots=True, kw_only=True)
@@ -115,14 +115,14 @@ class TooMany(Exception):
 class _Player:
     pack: Pack
     actions: Mapping[str, ActionSpec]
-    fault: Callable[[], Fault]
+    fault: Callable[[], ToldFault]
     cause: str
     requests: str
     compile_pack: Callable[[Pack], Compiled]
     plays: int = 0
     seen: dict[tuple[object, ...], int] = field(default_factory=dict)
 
-    def played(self, script: Sequence[End]) -> Played:
+    def played(self, script: Sequence[StepEnd]) -> LadderPlayed:
         self.plays += 1
         if self.plays > MOST_PLAYS:
             raise TooMany
@@ -142,7 +142,9 @@ class _Player:
         played = self.played(())
         return _leaf(played) if played.waits is None else self.fork((), played, played.waits, {})
 
-    def fork(self, script: tuple[End, ...], played: Played, asked: Asked, way: Mapping[int, int]) -> Fork:
+    def fork(
+        self, script: tuple[StepEnd, ...], played: LadderPlayed, asked: TriedStep, way: Mapping[int, int]
+    ) -> Fork:
         """A step that is new. `way`: number of a step on the way here -> pages until then."""
         number = self.seen[_circumstances(played, asked)] = len(self.seen) + 1
         way = {**way, number: len(played.pages)}
@@ -151,18 +153,18 @@ class _Player:
             fork.branches.append(self.branch(end, (*script, end), way))
         return fork
 
-    def branch(self, end: End, script: tuple[End, ...], way: Mapping[int, int]) -> Branch:
+    def branch(self, end: StepEnd, script: tuple[StepEnd, ...], way: Mapping[int, int]) -> StepBranch:
         """What follows after a script."""
         played = self.played(script)
         if played.waits is None:
-            return Branch(end=end, then=_leaf(played))
+            return StepBranch(end=end, then=_leaf(played))
         again = self.seen.get(_circumstances(played, played.waits))
         if again is None:
-            return Branch(end=end, then=self.fork(script, played, played.waits, way))
+            return StepBranch(end=end, then=self.fork(script, played, played.waits, way))
         told = len(played.pages) > way.get(again, 0) or any(
             one.pages.sent and one.state is not IncidentState.CLOSED for one in played.incidents
         )
-        return Branch(
+        return StepBranch(
             end=end, again=again, rounds=(Round.TOLD if told else Round.SILENT) if again in way else None
         )
 
@@ -170,7 +172,7 @@ class _Player:
 def grown(
     pack: Pack,
     actions: Mapping[str, ActionSpec],
-    fault: Callable[[], Fault],
+    fault: Callable[[], ToldFault],
     *,
     runbook: str,
     cause: str,
@@ -189,28 +191,28 @@ def grown(
     return Tree(runbook=runbook, cause=cause, root=player.root(), plays=player.plays)
 
 
-def _circumstances(played: Played, asked: Asked) -> tuple[object, ...]:
+def _circumstances(played: LadderPlayed, asked: TriedStep) -> tuple[object, ...]:
     """All on which it depends what follows: where the run stands, whether the fault is there, and what was done to the node."""
     disturbed = frozenset(
         one.rung.name for one in played.steps if one.run == asked.run and one.disrupts is not Disrupts.NOTHING
     )
-    lost = any(one.end is End.RETURNS for one in played.steps)
+    lost = any(one.end is StepEnd.RETURNS for one in played.steps)
     return (
         asked.runbook, min(asked.run, MOST_RUNS), asked.returning, asked.number, asked.attempt, asked.broken, disturbed, lost,
         played.drained,
     )  # fmt: skip
 
 
-def _closed(played: Played) -> Verdict:
+def _closed(played: LadderPlayed) -> WayEnd:
     """Everything is closed. A fault that nothing tells again is closed after a while: people were told of it before."""
     if not played.broken:
-        return Verdict.KEPT if played.drained else Verdict.HEALED
+        return WayEnd.KEPT if played.drained else WayEnd.HEALED
     if played.pages:
-        return Verdict.PAGED
-    return Verdict.LISTED if all(one.page is Paging.NEVER for one in played.incidents) else Verdict.WRONG
+        return WayEnd.PAGED
+    return WayEnd.LISTED if all(one.page is Paging.NEVER for one in played.incidents) else WayEnd.WRONG
 
 
-def _leaf(played: Played) -> Leaf:
+def _leaf(played: LadderPlayed) -> Leaf:
     closed = all(one.state is IncidentState.CLOSED for one in played.incidents)
     told = played.told()
     if closed and played.incidents:
@@ -219,9 +221,9 @@ def _leaf(played: Played) -> Leaf:
         all(one.id in told for one in played.incidents if one.state is not IncidentState.CLOSED)
         and played.incidents
     ):
-        verdict = Verdict.PAGED
+        verdict = WayEnd.PAGED
     else:
-        verdict = Verdict.FORGOTTEN
+        verdict = WayEnd.FORGOTTEN
     worst = max((one.disrupts for one in played.steps), key=list(Disrupts).index, default=Disrupts.NOTHING)
     return Leaf(
         verdict=verdict,

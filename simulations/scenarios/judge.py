@@ -10,7 +10,7 @@ from brain.core.state import Incident
 from simulations.scenarios.ending import SceneEnd
 from simulations.scenarios.names import FABRIC, nodes
 from simulations.scenarios.play import play
-from simulations.scenarios.spec import Expect, Sight, Tale
+from simulations.scenarios.spec import Sight, StoryExpect, Tale
 
 NOTHING = "nothing"
 LISTED = 3
@@ -29,7 +29,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class StoryJudgement:
     """A story that was played."""
 
     tale: Tale
@@ -60,12 +60,12 @@ class Judgement:
         return not self.unmet
 
 
-def judge(tale: Tale, pack: Pack | None = None) -> Judgement:
+def judge(tale: Tale, pack: Pack | None = None) -> StoryJudgement:
     """Plays a story and compares its end with what is expected. `pack`: the rules; None: gpuward's own."""
     return of_end(tale, play(tale, pack))
 
 
-def of_end(tale: Tale, outcome: SceneEnd) -> Judgement:
+def of_end(tale: Tale, outcome: SceneEnd) -> StoryJudgement:
     """Compares the end of a story with what is expected."""
     expect = tale.expect
     pairs = tuple(_pairs(expect, outcome.seen))
@@ -83,7 +83,7 @@ def of_end(tale: Tale, outcome: SceneEnd) -> Judgement:
         *_work(expect, outcome),
         *_people(expect, outcome),
     )
-    return Judgement(
+    return StoryJudgement(
         tale=tale,
         pairs=pairs,
         unmet=unmet,
@@ -102,7 +102,7 @@ def _fits(text: str, patterns: str | tuple[str, ...]) -> bool:
     return any(fnmatchcase(text, pattern) for pattern in _any_of(patterns))
 
 
-def _pairs(expect: Expect, seen: list[Incident]) -> Iterator[Pair]:
+def _pairs(expect: StoryExpect, seen: list[Incident]) -> Iterator[Pair]:
     """Each expected incident with the best of those that no other one has taken."""
     left = list(seen)
     chosen: dict[int, Incident] = {}
@@ -159,7 +159,7 @@ def _missed(pair: Pair) -> str:
     return f"expected {pair.cause} at {pair.place}, found {pair.found_cause} at {pair.found_place}"
 
 
-def _too_many(expect: Expect, seen: list[Incident]) -> Iterator[str]:
+def _too_many(expect: StoryExpect, seen: list[Incident]) -> Iterator[str]:
     most = len(expect.incidents) if expect.most is None else expect.most
     if len(seen) > most:
         count = Counter(f"{one.cause} of a {one.scope.partition('/')[0]}" for one in seen)
@@ -167,14 +167,14 @@ def _too_many(expect: Expect, seen: list[Incident]) -> Iterator[str]:
         yield f"{len(seen)} incidents are seen, not {most}: {named}"
 
 
-def _ends(expect: Expect, seen: list[Incident]) -> Iterator[str]:
+def _ends(expect: StoryExpect, seen: list[Incident]) -> Iterator[str]:
     for sight in expect.incidents:
         one = _exact(sight, seen)
         if one is not None and not _fits(one.state.value, sight.state):
             yield f"{one.cause} ends {one.state.value}, not {' or '.join(_any_of(sight.state))}"
 
 
-def _needless(expect: Expect, outcome: SceneEnd) -> list[str]:
+def _needless(expect: StoryExpect, outcome: SceneEnd) -> list[str]:
     """The steps that disturbed nodes which should have been left alone."""
     allowed = nodes(expect.disturbed)
     within: dict[str, None] = {}
@@ -191,7 +191,7 @@ def _needless(expect: Expect, outcome: SceneEnd) -> list[str]:
     return found
 
 
-def _work(expect: Expect, outcome: SceneEnd) -> Iterator[str]:
+def _work(expect: StoryExpect, outcome: SceneEnd) -> Iterator[str]:
     for node, wanted in expect.done.items():
         done = outcome.actions(node)
         missing = [action for action in wanted if action not in done]
@@ -208,7 +208,7 @@ def _work(expect: Expect, outcome: SceneEnd) -> Iterator[str]:
     yield from (f"no run is held because of {words!r}" for words in expect.held if words not in said)
 
 
-def _people(expect: Expect, outcome: SceneEnd) -> Iterator[str]:
+def _people(expect: StoryExpect, outcome: SceneEnd) -> Iterator[str]:
     if len(outcome.pages) > expect.pages:
         yield f"{len(outcome.pages)} pages, not at most {expect.pages}"
     told = " ".join(str(page) for page in outcome.scene.log.pages)

@@ -11,7 +11,7 @@ from brain.core.pack.lint_symptoms import KINDS
 from brain.marked_yaml import Diagnostic, Document, read
 from simulations.drills import DRILLS
 from simulations.scenarios.names import FABRIC, nodes
-from simulations.scenarios.spec import VERBS, Class, Line, Tale
+from simulations.scenarios.spec import VERBS, Class, StoryLine, Tale
 
 _TALE = TypeAdapter(Tale)
 
@@ -60,7 +60,7 @@ def _tale(document: Document, name: str, body: Any) -> Tale | None:
     return tale
 
 
-def _mistakes(line: Line, size: int) -> Iterator[tuple[tuple[str, ...], str]]:
+def _mistakes(line: StoryLine, size: int) -> Iterator[tuple[tuple[str, ...], str]]:
     """What only the words' meaning tells: (key below the line, what is wrong)."""
     verbs = [verb for verb in VERBS if getattr(line, verb)]
     if len(verbs) != 1:

@@ -12,7 +12,7 @@ from brain.core.pack.spec import Pack
 from brain.core.state import IncidentState
 from simulations import changes as ch
 from simulations.faults import Fault, Fix
-from simulations.scenarios.scene import Answer, Scene, auto
+from simulations.scenarios.scene import FixedAnswer, Scene, auto
 
 Moves = tuple["Move", ...]
 GPU = "gpu/0000:1b:00"
@@ -157,7 +157,7 @@ def answers(
 
     def do(scene: Scene) -> None:
         scene.answers.insert(
-            0, Answer(action=action, outcome=outcome, why=why, nodes=on, left=times, took_s=took_s)
+            0, FixedAnswer(action=action, outcome=outcome, why=why, nodes=on, left=times, took_s=took_s)
         )
 
     return (Move(at_s=at_s, do=do),)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brain.core.pack.spec import Place
-from simulations.scenarios.spec import Site
+from simulations.scenarios.spec import StorySite
 
 FABRIC = "fabric"  # what a step of the brain disturbs that is about no node
 KINDS = ("chassis", "nvlink", "leaf", "rack", "power", "cooling", "storage", "row", "pod", "room")
@@ -27,7 +27,7 @@ def nodes(pattern: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def places(site: Site) -> Mapping[str, Place]:
+def places(site: StorySite) -> Mapping[str, Place]:
     """Node -> its place."""
     names = [f"n{n:03}" for n in range(site.nodes)]
     within: dict[str, dict[str, list[str]]] = {name: {} for name in names}  # node -> kind -> names of places
@@ -43,7 +43,7 @@ def places(site: Site) -> Mapping[str, Place]:
     return {name: _place(site, where) for name, where in within.items()}
 
 
-def _place(site: Site, where: Mapping[str, list[str]]) -> Place:
+def _place(site: StorySite, where: Mapping[str, list[str]]) -> Place:
     """The first of each kind, and the others; with rails, each port has a leaf switch of its own."""
     first: dict[str, Any] = {kind: named[0] for kind, named in where.items()}
     also = tuple(f"{kind}/{name}" for kind, named in where.items() for name in named[1:])

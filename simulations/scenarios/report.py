@@ -6,11 +6,11 @@ from typing import Any
 from agent.shared.words import many, t
 from brain.cli.terminal import hanging
 from brain.core.effects import Note
-from simulations.scenarios.judge import Judgement
+from simulations.scenarios.judge import StoryJudgement
 from simulations.scenarios.scene import Scene
 from simulations.scenarios.spec import Class
 
-Judged = tuple[Judgement, Scene]  # with the cell in which it was played
+Judged = tuple[StoryJudgement, Scene]  # with the cell in which it was played
 RIGHT, WRONG = "✔", "✘"
 # The kinds of notes that make the course of a scenario.
 _COURSE = ("incident.", "run.", "step.result", "page.sent", "operator.", "leader")
@@ -70,7 +70,7 @@ def page(judged: Sequence[Judged], width: int) -> list[str]:
     return lines
 
 
-def _whole(one: Judgement, scene: Scene, width: int) -> Iterator[str]:
+def _whole(one: StoryJudgement, scene: Scene, width: int) -> Iterator[str]:
     yield from hanging("", f"{one.tale.name}: {one.tale.what}", width)
     yield ""
     for note in _course(scene):

@@ -78,7 +78,7 @@ def auto(
 
 
 @dataclass(slots=True, kw_only=True)
-class Answer:
+class FixedAnswer:
     """What an action answers instead of being done."""
 
     action: str
@@ -104,7 +104,7 @@ class Done:
         return self.step.disrupts is not Disrupts.NOTHING
 
 
-class Log(Timeline):
+class SceneLog(Timeline):
     """While no brain leads, no timer fires and no intent is written: both come when one leads again."""
 
     def __init__(self, engine: Engine, perform: World) -> None:
@@ -125,12 +125,12 @@ class Scene(Simulator):
         pack = auto(nodes, **settings)
         engine = Engine(actions=ACTIONS, compile_pack=CACHE)
         super().__init__(engine, pack, list(pack.places))
-        self.timeline = self.log = Log(engine, self.perform)
+        self.timeline = self.log = SceneLog(engine, self.perform)
         self.size = nodes
         self.settings = settings
         self.done: list[Done] = []
         self.paged: list[tuple[float, SendPage]] = []
-        self.answers: list[Answer] = []
+        self.answers: list[FixedAnswer] = []
         self.protected: set[str] = set()
         self.scheduler_silent = False
         self._waiting: list[Effect] = []

@@ -17,7 +17,7 @@ VERBS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class StorySite:
     """The nodes, n000 and so on, and where they are. A number: so many neighbours share a place; 0: it is not known.
 
     Names instead of a number: place -> its nodes, as in `n[000-031]`; a node may stand in several, as with two feeds.
@@ -51,7 +51,7 @@ class Shut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class StoryLine:
     """One line of a timeline: when, on which nodes, and one of VERBS."""
 
     # seconds after the start
@@ -149,7 +149,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expect:
+class StoryExpect:
     """What a good engineer would want."""
 
     # each is seen once; those that another one explains are not seen
@@ -186,13 +186,13 @@ class Tale:
     what: str
     # why the judgement should be so, in one sentence
     why: str
-    site: Site = field(default_factory=Site)
+    site: StorySite = field(default_factory=StorySite)
     mode: Literal["auto", "approve", "observe"] = "auto"
     maintenance: tuple[Shut, ...] = ()
-    timeline: tuple[Line, ...]
+    timeline: tuple[StoryLine, ...]
     # played for so many seconds
     until: float = 3600.0
-    expect: Expect
+    expect: StoryExpect
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
 
 

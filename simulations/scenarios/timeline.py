@@ -28,7 +28,7 @@ from simulations.scenarios.moves import (
     xid,
 )
 from simulations.scenarios.names import nodes
-from simulations.scenarios.spec import Line
+from simulations.scenarios.spec import StoryLine
 from simulations.state import MachineState
 
 GPUS = tuple(MachineState(name="").gpus)  # addresses, by index
@@ -55,7 +55,7 @@ class LateTeller(Protocol):
         """A fact arrives `age_s` after it occurred, for so many equal ones."""
 
 
-def moves(line: Line) -> Moves:
+def moves(line: StoryLine) -> Moves:
     """The moves of a line, repeated as it says."""
     return tuple(
         move
@@ -64,27 +64,27 @@ def moves(line: Line) -> Moves:
     )
 
 
-def _gpus(line: Line) -> list[str]:
+def _gpus(line: StoryLine) -> list[str]:
     given = range(len(GPUS)) if line.gpu == "all" else (line.gpu,) if isinstance(line.gpu, int) else line.gpu
     return [f"gpu/{GPUS[n]}" for n in given]
 
 
-def _for_s(line: Line) -> float:
+def _for_s(line: StoryLine) -> float:
     return line.lasts or math.inf
 
 
-def _port_down(line: Line, on: tuple[str, ...]) -> Moves:
+def _port_down(line: StoryLine, on: tuple[str, ...]) -> Moves:
     return troubles.port_down(line.at, on, for_s=_for_s(line), every_s=line.every, port=line.port_down)
 
 
-def _link_down(line: Line, on: tuple[str, ...]) -> Moves:
+def _link_down(line: StoryLine, on: tuple[str, ...]) -> Moves:
     down = change(line.at, on, ch.CarrierLost(link=line.link_down), every_s=line.every)
     if not line.lasts:
         return down
     return down + change(line.at + line.lasts, on, ch.AdminUp(link=line.link_down), every_s=line.every)
 
 
-def _gpu_lost(line: Line, on: tuple[str, ...]) -> Moves:
+def _gpu_lost(line: StoryLine, on: tuple[str, ...]) -> Moves:
     dead = line.gpu_lost == "for good"
     return tuple(
         move
@@ -93,29 +93,29 @@ def _gpu_lost(line: Line, on: tuple[str, ...]) -> Moves:
     )
 
 
-def _wants_reset(line: Line, on: tuple[str, ...]) -> Moves:
+def _wants_reset(line: StoryLine, on: tuple[str, ...]) -> Moves:
     return tuple(
         move for gpu in _gpus(line) for move in troubles.gpu_wants_reset(line.at, on, gpu, every_s=line.every)
     )
 
 
-def _xid(line: Line, on: tuple[str, ...]) -> Moves:
+def _xid(line: StoryLine, on: tuple[str, ...]) -> Moves:
     texts = [xid(line.xid, gpu, line.text) for gpu in _gpus(line)]
     return tuple(move for text in texts for move in _logged(line, on, text))
 
 
-def _kernel(line: Line, on: tuple[str, ...]) -> Moves:
+def _kernel(line: StoryLine, on: tuple[str, ...]) -> Moves:
     texts = [line.kernel.replace("{gpu}", gpu.removeprefix("gpu/")) for gpu in _gpus(line)]
     return tuple(move for text in texts for move in _logged(line, on, text))
 
 
-def _logged(line: Line, on: tuple[str, ...], text: str) -> Moves:
+def _logged(line: StoryLine, on: tuple[str, ...], text: str) -> Moves:
     if line.age or line.count > 1:
         return _late(line, on, lambda: KernelReader().read(text))
     return kernel(line.at, on, text, every_s=line.every)
 
 
-def _event(line: Line, on: tuple[str, ...]) -> Moves:
+def _event(line: StoryLine, on: tuple[str, ...]) -> Moves:
     found: Moves = ()
     for gpu in _gpus(line):
         component = line.component.replace("{gpu}", gpu.removeprefix("gpu/"))
@@ -135,7 +135,7 @@ def _event(line: Line, on: tuple[str, ...]) -> Moves:
     return found
 
 
-def _reported(line: Line, on: tuple[str, ...], component: str) -> Moves:
+def _reported(line: StoryLine, on: tuple[str, ...], component: str) -> Moves:
     """Something else than the node reports a fact about it; only UFM does so far."""
     severity = line.severity or KINDS[line.event].severity
     return tuple(
@@ -145,7 +145,7 @@ def _reported(line: Line, on: tuple[str, ...], component: str) -> Moves:
     )
 
 
-def _late(line: Line, on: tuple[str, ...], told: Callable[[], list[UnsentEvent]]) -> Moves:
+def _late(line: StoryLine, on: tuple[str, ...], told: Callable[[], list[UnsentEvent]]) -> Moves:
     """Facts that no machine of the cell keeps: they come when the line says."""
 
     def move(name: str, at_s: float) -> Move:
@@ -158,14 +158,14 @@ def _late(line: Line, on: tuple[str, ...], told: Callable[[], list[UnsentEvent]]
     return tuple(move(name, line.at + n * line.every) for n, name in enumerate(on))
 
 
-def _hot(line: Line, on: tuple[str, ...]) -> Moves:
+def _hot(line: StoryLine, on: tuple[str, ...]) -> Moves:
     parts = (
         [(line.at + n * line.every, (name,)) for n, name in enumerate(on)] if line.every else [(line.at, on)]
     )
     return tuple(move for at, names in parts for move in troubles.hot(at, names, _gpus(line), _for_s(line)))
 
 
-def _unit_fails(line: Line, on: tuple[str, ...]) -> Moves:
+def _unit_fails(line: StoryLine, on: tuple[str, ...]) -> Moves:
     failed = change(
         line.at,
         on,
@@ -178,14 +178,14 @@ def _unit_fails(line: Line, on: tuple[str, ...]) -> Moves:
     return failed + change(line.at + line.lasts, on, active, every_s=line.every)
 
 
-def _inventory(line: Line, on: tuple[str, ...]) -> Moves:
+def _inventory(line: StoryLine, on: tuple[str, ...]) -> Moves:
     data = {**USUAL, **line.inventory}
     digest = hashlib.sha256(repr(sorted(data.items())).encode()).hexdigest()[:12]
     told = event("node.inventory", "node", None, digest=digest, **data)
     return _late(line, on, lambda: [told])
 
 
-def _says(line: Line, _: tuple[str, ...]) -> Moves:
+def _says(line: StoryLine, _: tuple[str, ...]) -> Moves:
     args = dict(line.args)
     who = str(args.pop("who", "ann"))
     if line.about:
@@ -193,7 +193,7 @@ def _says(line: Line, _: tuple[str, ...]) -> Moves:
     return says(line.at, line.says, who, **args)
 
 
-_VERBS: Mapping[str, Callable[[Line, tuple[str, ...]], Moves]] = {
+_VERBS: Mapping[str, Callable[[StoryLine, tuple[str, ...]], Moves]] = {
     "port_down": _port_down,
     "link_down": _link_down,
     "gpu_lost": _gpu_lost,

@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from simulations.scenarios.judge import Judgement, judge
+from simulations.scenarios.judge import StoryJudgement, judge
 from tests.stories import page
 from tests.stories.judged import judged
 from tests.stories.load import close, files, load, still_open
@@ -48,11 +48,11 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def _played(path: Path) -> tuple[Judgement, ...]:
+def _played(path: Path) -> tuple[StoryJudgement, ...]:
     return judged(path)
 
 
-def _print(one: Judgement, *, reasons: bool) -> bool:
+def _print(one: StoryJudgement, *, reasons: bool) -> bool:
     surprising = one.right is (one.tale.name in still_open())
     signs = [page.sign(good) for good in (one.cause_right, one.place_right, one.right)]
     print(

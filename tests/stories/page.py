@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from brain.core.pack.topology import type_of
-from simulations.scenarios.judge import NOTHING, Judgement, Pair
+from simulations.scenarios.judge import NOTHING, Pair, StoryJudgement
 from tests.stories.load import load, still_open
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "judgement.md"
@@ -35,7 +35,7 @@ def sign(good: bool) -> str:
     return "✔" if good else "✘"
 
 
-def line(stories: Iterable[Judgement]) -> str:
+def line(stories: Iterable[StoryJudgement]) -> str:
     """The figures in one line."""
     given = list(stories)
     cause, place, right = (
@@ -50,7 +50,7 @@ def line(stories: Iterable[Judgement]) -> str:
     )
 
 
-def page(played: Mapping[Path, tuple[Judgement, ...]]) -> str:
+def page(played: Mapping[Path, tuple[StoryJudgement, ...]]) -> str:
     """The whole page."""
     everything = [one for stories in played.values() for one in stories]
     parts = [
@@ -65,12 +65,12 @@ def page(played: Mapping[Path, tuple[Judgement, ...]]) -> str:
     return "\n".join([*parts, *_wrong(everything)]) + "\n"
 
 
-def write(played: Mapping[Path, tuple[Judgement, ...]]) -> None:
+def write(played: Mapping[Path, tuple[StoryJudgement, ...]]) -> None:
     """Writes it."""
     PAGE.write_text(page(played))
 
 
-def _classes(played: Mapping[Path, tuple[Judgement, ...]]) -> list[str]:
+def _classes(played: Mapping[Path, tuple[StoryJudgement, ...]]) -> list[str]:
     rows = [
         "## By class",
         "",
@@ -95,7 +95,7 @@ def _kind(pair: Pair) -> str:
     return type_of(pair.found_place if pair.place_right else pair.place.partition(" or ")[0])
 
 
-def _places(stories: list[Judgement]) -> list[str]:
+def _places(stories: list[StoryJudgement]) -> list[str]:
     """Kind of the expected place × kind of the place that was found."""
     count = Counter((_kind(pair), type_of(pair.found_place)) for one in stories for pair in one.pairs)
     wanted = sorted({row for row, _ in count}, key=_rank)
@@ -119,7 +119,7 @@ def _rank(kind: str) -> tuple[int, str]:
     return (ORDER.index(kind) if kind in ORDER else len(ORDER), kind)
 
 
-def _causes(stories: list[Judgement]) -> list[str]:
+def _causes(stories: list[StoryJudgement]) -> list[str]:
     """Expected cause × found cause; only the pairs that occur."""
     pairs = [pair for one in stories for pair in one.pairs]
     count = Counter((pair.cause, pair.found_cause, pair.cause_right) for pair in pairs)
@@ -129,7 +129,7 @@ def _causes(stories: list[Judgement]) -> list[str]:
     return [*rows, ""]
 
 
-def _stories(title: str, stories: tuple[Judgement, ...]) -> list[str]:
+def _stories(title: str, stories: tuple[StoryJudgement, ...]) -> list[str]:
     head = "| story | expected | found | cause | place | all | needless | pages |"
     rows = [f"## {title}", "", head, "|---|---|---|---|---|---|--:|--:|"]
     for one in stories:
@@ -149,7 +149,7 @@ def _told(cause: str, place: str) -> str:
     return NOTHING if cause == NOTHING else f"`{cause}` at `{place}`"
 
 
-def _wrong(stories: list[Judgement]) -> list[str]:
+def _wrong(stories: list[StoryJudgement]) -> list[str]:
     rows = ["## Still wrong", ""]
     wrong = [one for one in stories if not one.right]
     for one in wrong:

@@ -7,11 +7,11 @@ import pytest
 
 from simulations.scenarios.judge import judge
 from simulations.scenarios.names import nodes, places
-from simulations.scenarios.spec import Expect, Line, Sight, Site, Tale
+from simulations.scenarios.spec import Sight, StoryExpect, StoryLine, StorySite, Tale
 from tests.stories.page import line, sign
 
 LOST = Sight(cause="gpu-lost", place="gpu/n005/0000:1b:00", state="closed")
-RIGHT = Expect(
+RIGHT = StoryExpect(
     incidents=(LOST,),
     disturbed="n005",
     done={"n005": ("scheduler.drain", "scheduler.resume")},
@@ -25,8 +25,8 @@ TALE = Tale(
     name="one",
     what="A GPU falls off the bus.",
     why="One is one.",
-    site=Site(nodes=8),
-    timeline=(Line(at=60, on="n005", gpu_lost="until power"),),
+    site=StorySite(nodes=8),
+    timeline=(StoryLine(at=60, on="n005", gpu_lost="until power"),),
     until=7200,
     expect=RIGHT,
 )
@@ -76,7 +76,9 @@ def test_what_is_as_good_is_right() -> None:
 
 def test_places_are_as_the_site_says() -> None:
     """Neighbours, names, several of one kind, and rails."""
-    site = Site(nodes=8, leaf=4, rack=0, pod=0, rails=2, power={"a": "n[000-003]", "b": "n[002-006/2] n003"})
+    site = StorySite(
+        nodes=8, leaf=4, rack=0, pod=0, rails=2, power={"a": "n[000-003]", "b": "n[002-006/2] n003"}
+    )
     found = places(site)
     assert (found["n000"].leaf, found["n000"].power, found["n000"].also) == ("leaf-0-rail-0", "a", ())
     assert (found["n003"].power, found["n003"].also) == ("a", ("power/b",))

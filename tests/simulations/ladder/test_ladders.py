@@ -14,11 +14,11 @@ from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Pack, Runbook
 from simulations.ladder import report
-from simulations.ladder.ends import End
-from simulations.ladder.fault import Fault, leading_to
+from simulations.ladder.ends import StepEnd
+from simulations.ladder.fault import ToldFault, leading_to
 from simulations.ladder.play import Play
 from simulations.ladder.rehearsal import rehearsed
-from simulations.ladder.tree import Fork, Leaf, Round, Tree, Verdict
+from simulations.ladder.tree import Fork, Leaf, Round, Tree, WayEnd
 from simulations.simulate import simulate
 
 
@@ -54,7 +54,7 @@ def with_runbook(changed: Runbook) -> Pack:
     return replace(shipped(), version=f"changed-{changed.name}", runbooks=books)
 
 
-def ends_of(tree: Tree) -> dict[tuple[End, ...], Verdict | Round]:
+def ends_of(tree: Tree) -> dict[tuple[StepEnd, ...], WayEnd | Round]:
     """How its steps ended -> how that way ends."""
     return {
         tuple(end for _, end in way): one if isinstance(one, Round) else one.verdict
@@ -81,11 +81,11 @@ def test_what_each_end_of_a_step_leads_to() -> None:
     """Persistence mode of a GPU is one step, which people are told of when it does not help, or does not last."""
     tree = tree_of("persistence-on")
     found = ends_of(tree)
-    assert found[End.HEALS,] is Verdict.HEALED
-    for end in (End.STAYS, End.FAILS, End.SILENT, End.DIES):
-        assert found[end,] is Verdict.PAGED
-    assert found[End.RETURNS, End.HEALS] is Verdict.HEALED
-    assert found[End.RETURNS, End.RETURNS, End.RETURNS] is Round.TOLD
+    assert found[StepEnd.HEALS,] is WayEnd.HEALED
+    for end in (StepEnd.STAYS, StepEnd.FAILS, StepEnd.SILENT, StepEnd.DIES):
+        assert found[end,] is WayEnd.PAGED
+    assert found[StepEnd.RETURNS, StepEnd.HEALS] is WayEnd.HEALED
+    assert found[StepEnd.RETURNS, StepEnd.RETURNS, StepEnd.RETURNS] is Round.TOLD
     assert isinstance(tree.root, Fork)
     assert tree.root.after_s == 120.0  # its symptom lasts so long before it counts
 
@@ -105,10 +105,10 @@ def test_a_ladder_climbs() -> None:
     )
     one = rungs[healed]
     assert isinstance(one, Leaf)
-    assert (one.verdict, one.out_of_service) == (Verdict.HEALED, False)
+    assert (one.verdict, one.out_of_service) == (WayEnd.HEALED, False)
     lost = [one for way, one in rungs.items() if way[-1:] == ("reboot STAYS",) and isinstance(one, Leaf)]
     assert lost
-    assert all(one.verdict is Verdict.PAGED and one.out_of_service for one in lost)
+    assert all(one.verdict is WayEnd.PAGED and one.out_of_service for one in lost)
 
 
 def test_a_runbook_that_gives_up_in_silence_is_found() -> None:
@@ -119,8 +119,8 @@ def test_a_runbook_that_gives_up_in_silence_is_found() -> None:
     )
     tree = tree_of("persistence-on", pack=silent)
     found = ends_of(tree)
-    assert found[End.STAYS, End.STAYS, End.STAYS] is Round.SILENT
-    assert found[End.HEALS,] is Verdict.HEALED
+    assert found[StepEnd.STAYS, StepEnd.STAYS, StepEnd.STAYS] is Round.SILENT
+    assert found[StepEnd.HEALS,] is WayEnd.HEALED
     assert any(line.startswith("MUST NOT BE: ") for line in report.page(tree, 100))
 
 
@@ -135,10 +135,15 @@ def test_a_play_reaches_no_actuator() -> None:
     """Law 9: it has an engine, a script and facts; the only world that it knows is itself."""
     _, example = leading_to(shipped(), "persistence-on")["gpu-persistence-off"]
     play = Play(
-        shipped(), ACTIONS, Fault(shipped(), example), [End.HEALS], compiled(), cause="gpu-persistence-off"
+        shipped(),
+        ACTIONS,
+        ToldFault(shipped(), example),
+        [StepEnd.HEALS],
+        compiled(),
+        cause="gpu-persistence-off",
     )
     played = play.run()
-    assert [(one.step.action, one.end) for one in played.steps] == [("gpu.persistence", End.HEALS)]
+    assert [(one.step.action, one.end) for one in played.steps] == [("gpu.persistence", StepEnd.HEALS)]
     assert not played.broken
 
 
