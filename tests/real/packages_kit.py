@@ -14,13 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
 import pytest
 
 from agent import __version__
-from brain.cli.client import Client
 from tests.real import nspawn
-from tests.real.netns import Namespace
 from tests.security.test_release import RELEASE, checkout, run
 
 WITHIN_S = 120.0
@@ -112,7 +109,6 @@ class Box:
 
     machine: nspawn.Machine
     upper: Path  # the layer with what has changed there
-    network: str  # the namespace that it is in
 
     def does(self, *argv: str) -> str:
         """What a command there prints; it must succeed."""
@@ -214,18 +210,23 @@ def box(scratch: Path, label: str, network: str) -> Iterator[Box]:
             shutil.rmtree(machine.root / name, ignore_errors=True)
         hosts = machine.root / "etc/hosts"
         hosts.write_text(f"{hosts.read_text()}\n127.0.0.1 brain.example.com\n")
-        yield Box(machine=machine, upper=scratch / label / "layers/upper", network=network)
+        yield Box(machine=machine, upper=scratch / label / "layers/upper")
 
 
 def agent_heard(brain: Box) -> dict[str, str]:
     """Node → version of its agent, of those that the brain has just heard."""
-    # Asked from the container's network without a `gpuward` each time: who waits asks often.
-    ca_file = brain.file("/var/lib/gpuward/cell/ca.pem")
-    with Namespace(name=brain.network).inside():
-        try:
-            nodes = Client("https://127.0.0.1:8470", ca_file=ca_file).get("nodes")["nodes"]
-        except click.ClickException:
-            nodes = []
+    told = brain.machine.run(
+        *(
+            "gpuward",
+            "--url",
+            "https://127.0.0.1:8470",
+            "--ca-file",
+            "/var/lib/gpuward/cell/ca.pem",
+            "nodes",
+            "--json",
+        )
+    )
+    nodes = json.loads(told.stdout) if told.returncode == 0 else []
     return {node["name"]: node["version"] for node in nodes if (node["beat_age_s"] or 0) < 2}
 
 
