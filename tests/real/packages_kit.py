@@ -19,6 +19,7 @@ import pytest
 
 from agent import __version__
 from brain.cli.client import Client
+from brain.console.access import local_token
 from tests.real import nspawn
 from tests.real.netns import Namespace
 from tests.security.test_release import RELEASE, checkout, run
@@ -221,9 +222,13 @@ def agent_heard(brain: Box) -> dict[str, str]:
     """Node → version of its agent, of those that the brain has just heard."""
     # Asked from the container's network without a `gpuward` each time: who waits asks often.
     ca_file = brain.file("/var/lib/gpuward/cell/ca.pem")
+    # Root's token there lies in a file system of the container alone.
+    root = Path(f"/proc/{brain.machine.leader}/root")
+    tokens = [root / str(one).lstrip("/") / local_token.name(8470) for one in local_token.SYSTEM]
+    token = next((one for one in tokens if one.exists()), None)
     with Namespace(name=brain.network).inside():
         try:
-            nodes = Client("https://127.0.0.1:8470", ca_file=ca_file).get("nodes")["nodes"]
+            nodes = Client("https://127.0.0.1:8470", token, ca_file).get("nodes")["nodes"]
         except click.ClickException:
             nodes = []
     return {node["name"]: node["version"] for node in nodes if (node["beat_age_s"] or 0) < 2}
