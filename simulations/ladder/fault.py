@@ -24,8 +24,12 @@ def leading_to(pack: Pack, runbook: str) -> dict[str, tuple[Rule, Example]]:
     found: dict[str, tuple[Rule, Example]] = {}
     for rule in pack.rules:
         cause = rule.cause or rule.name
-        shown = [one for one in rule.examples if one.expect.incident == cause and not one.expect.nothing]
-        if rule.runbook == runbook and shown and cause not in found:
+        shown = [
+            one
+            for one in rule.examples
+            if one.expect.incident == cause and (one.expect.runbook or rule.runbook) == runbook
+        ]
+        if shown and cause not in found:
             found[cause] = rule, min(shown, key=lambda one: max(given.age_s for given in one.given))
     return found
 

@@ -2,10 +2,12 @@
 
 import functools
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from click.testing import CliRunner
 
 from agent.contract.errors import ConfigError
@@ -67,7 +69,16 @@ def test_every_runbook_is_rehearsed() -> None:
     assert {runbook for runbook, _ in ways()} == {one.name for one in shipped().runbooks}
 
 
-@pytest.mark.parametrize(("runbook", "cause"), ways())
+def marked() -> Iterator[ParameterSet]:
+    """All of them; those by which a runbook is reached once more are for the nightly run."""
+    seen: set[str] = set()
+    for runbook, cause in ways():
+        again = [pytest.mark.nightly("the runbook's ways against another fault")] if runbook in seen else []
+        seen.add(runbook)
+        yield pytest.param(runbook, cause, marks=again)
+
+
+@pytest.mark.parametrize(("runbook", "cause"), marked())
 def test_no_way_of_a_runbook_ends_without_a_page_or_a_heal(runbook: str, cause: str) -> None:
     """Each step works, heals, does not help, helps for nine minutes, fails, is refused, never answers, or dies with its node or
     brain.
