@@ -92,6 +92,11 @@ def simulate(
         click.echo(scenarios.SCHEMA.read_text(encoding="utf-8"), nl=False)
         return
     chosen = rule_sets.of_folder(rules, runbooks) if rules is not None else rule_sets.shipped()
+    of_a_month = (nodes, days, page)
+    if runbook is not None and any(one is not None for one in (profile, *of_a_month)):
+        raise click.UsageError(
+            t("--runbook plays one runbook on a node or a few: leave NAME, --nodes, --days and --html away")
+        )
     if fault is not None and runbook is None:
         raise click.UsageError(t("--fault is for --runbook: which one shall be played against it?"))
     if runbook is not None:
@@ -102,6 +107,10 @@ def simulate(
         click.echo("\n".join(["", *scenario_report.listed(scenarios.shipped(), page_width())]))
         return
     if tales := _tales(profile):
+        if any(one is not None for one in of_a_month):
+            raise click.UsageError(
+                t("a scenario says itself what happens on which nodes: leave --nodes, --days and --html away")
+            )
         sys.exit(_scenarios(tales, chosen.pack(places={}), as_json=as_json))
     month = draw(load(profile), nodes=nodes or 0, days=days or 0.0, seed=seed)
     with _bar(month.days) as progress:

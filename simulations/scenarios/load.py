@@ -13,6 +13,7 @@ from simulations.drills import DRILLS
 from simulations.scenarios.names import FABRIC, nodes
 from simulations.scenarios.spec import VERBS, Class, StoryLine, Tale
 
+MOST_NODES, MOST_DAYS, MOST_TIMES = 20_000, 366, 1_000_000
 _TALE = TypeAdapter(Tale)
 
 
@@ -55,9 +56,22 @@ def _tale(document: Document, name: str, body: Any) -> Tale | None:
     for number, line in enumerate(tale.timeline):
         for part, text in _mistakes(line, tale.site.nodes):
             document.error((*key, "timeline", number, *part), text)
+    for place, text in _too_much(tale):
+        document.error((*key, *place), text)
     for text in _no_nodes(tale.expect.disturbed.replace(FABRIC, ""), tale.site.nodes):
         document.error((*key, "expect", "disturbed"), text)
     return tale
+
+
+def _too_much(tale: Tale) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """What would be played for days, or fill the memory: (key below the scenario, what is wrong)."""
+    if not 1 <= tale.site.nodes <= MOST_NODES:
+        yield ("site", "nodes"), f"from 1 to {MOST_NODES} nodes"
+    if not 0 < tale.until <= MOST_DAYS * 86_400:
+        yield ("until",), f"more than 0 seconds, and at most {MOST_DAYS} days"
+    for number, line in enumerate(tale.timeline):
+        if not 1 <= line.times <= MOST_TIMES:
+            yield ("timeline", number, "times"), f"from 1 to {MOST_TIMES} times"
 
 
 def _mistakes(line: StoryLine, size: int) -> Iterator[tuple[tuple[str, ...], str]]:

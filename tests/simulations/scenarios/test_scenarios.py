@@ -78,6 +78,17 @@ def test_the_same_bytes_every_time() -> None:
         ("gpu_lost: until power", "drill: nope", "there is no drill 'nope' (have: "),
         ("title: nights of ours", "titel: nights of ours", "has the keys title and stories, and no others"),
         ("    until: 7200", "    until: [7200", "is not YAML"),
+        (
+            "    until: 7200",
+            "    until: 7200000000",
+            "stories.the-rack-that-lost-a-phase.until: more than 0 seconds, and at most 366 days",
+        ),
+        (
+            "nodes: 64",
+            "nodes: 640000",
+            "stories.the-rack-that-lost-a-phase.site.nodes: from 1 to 20000 nodes",
+        ),
+        ("dark: 900", "dark: 900, times: 0", "timeline.0.times: from 1 to 1000000 times"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, old: str, new: str, says: str) -> None:
@@ -99,6 +110,22 @@ def test_a_file_that_is_not_there_and_a_name_that_there_is_not(tmp_path: Path) -
         done = CliRunner().invoke(simulate, [name])
         assert isinstance(done.exception, ConfigError)
         assert says in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [str(NIGHT), "--days", "3"],
+        [str(NIGHT), "--nodes", "4"],
+        ["--runbook", "persistence-on", "llama3-54d"],
+        ["--runbook", "persistence-on", "--html", "report.html"],
+    ],
+)
+def test_what_does_not_go_together_is_a_mistake(args: list[str]) -> None:
+    """And is not taken in silence."""
+    done = CliRunner().invoke(simulate, args)
+    assert done.exit_code == 2
+    assert "leave " in done.output
 
 
 def test_the_schema_is_that_of_the_files() -> None:

@@ -1,7 +1,7 @@
 ### `gpuward simulate --runbook`: every way in which a runbook can go.
 
-s-fault-is-for-runbook-which-one-shall-be-played-b3f2b874 = --fault 与 --runbook 一起使用：要用哪个运行手册来应对它？
-s-in-place-of-a-month-every-way-in-which-1a61d841 = 不模拟一个月，而是把此运行手册可能的每一种走法列成一棵树。退出状态 1：有一种走法既没有呼叫人，也没有修复。
+s-fault-is-for-runbook-which-one-shall-be-played-b3f2b874 = --fault 与 --runbook 一起使用：要用哪个修复手册来应对它？
+s-in-place-of-a-month-every-way-in-which-1a61d841 = 不模拟一个月，而是把此修复手册可能的每一种走法列成一棵树。退出状态 1：有一种走法既没有呼叫人，也没有修复。
 s-with-runbook-the-fault-that-it-is-played-against-1d04492d = 与 --runbook 一起使用：要应对的故障；默认：第一个会触发它的故障。
 must-not-be-verdict-way = 不应出现：{ $verdict }：{ $way }
 the-longest-takes-time = 最长的需要 { $time }。
@@ -42,3 +42,5 @@ runbook-started-by-a-person = { $runbook }，由人启动
 
 expected-because-why = 预期如此，因为：{ $why }
 right-of-all-as-expected = { $all }中有 { $right } 个符合预期
+s-a-scenario-says-itself-what-happens-on-which-nodes-8aab550d = 场景自己说明在哪些节点上发生什么：请去掉 --nodes、--days 和 --html
+s-runbook-plays-one-runbook-on-a-node-or-a-c4b2abb8 = --runbook 在一个或几个节点上演练一个修复手册：请去掉 NAME、--nodes、--days 和 --html
