@@ -10,6 +10,7 @@ from simulations.parts import CONTROL_LINK
 from simulations.state import MachineState
 
 OUTAGE_S = 90.0
+SEVERAL = 3  # ports that fall together have one cause
 FLAPS = 4
 _INFO = Severity.INFO
 _PORT = "port/mlx5_3.1"
@@ -25,6 +26,12 @@ def _phy_errors(machine: MachineState) -> Plan:
 
 def _port_down(machine: MachineState) -> Plan:
     return (after(0, ch.PortDown(device=_healthy_port(machine), stuck=True)),)
+
+
+def _ports_down(machine: MachineState) -> Plan:
+    ports = [port.device for port in machine.ports.values() if port.up]
+    first_healthy(ports[SEVERAL - 1 :], machine, "group of three InfiniBand ports")
+    return tuple(after(n, ch.PortDown(device=device, stuck=True)) for n, device in enumerate(ports[:SEVERAL]))
 
 
 def _port_cut(machine: MachineState) -> Plan:
@@ -124,6 +131,13 @@ DRILLS: tuple[Drill, ...] = (
         nodes="one",
         ends="ib.port_reset on it, after the half minute in which a port may come back by itself",
         plan=_port_down,
+    ),
+    Drill(
+        name="ib-ports-down",
+        summary="Three InfiniBand ports of one node lose their links within seconds, and stay down.",
+        nodes="one",
+        ends="a reboot of the drained node: they have one cause, so no port is reset alone",
+        plan=_ports_down,
     ),
     Drill(
         name="ib-cable-cut",

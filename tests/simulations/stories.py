@@ -70,6 +70,7 @@ STORIES: dict[str, Expected] = {
         [_EVIDENCE, _DRAIN, "link.bounce", _PORTS, _ACCEPT, _RESUME],
     ),
     "ib-port-down": ("ib-port-down", "closed", [_EVIDENCE, "ib.port_reset", _PORTS, _RESUME]),
+    "ib-ports-down": ("ib-port-down", "closed", [_EVIDENCE, _DRAIN, "node.reboot", *_TESTED_NODE, _RESUME]),
     "ib-cable-cut": (
         "ib-port-down",
         "needs_human",

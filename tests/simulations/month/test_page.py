@@ -30,11 +30,13 @@ def test_the_commands_of_the_page_print_what_it_shows(
         assert manual.Ids().seen(one.shows, result.output) == "", result.output
 
 
-def test_the_file_of_the_page_is_the_example() -> None:
-    """To the letter."""
-    (block,) = [block for block in manual.blocks(PAGE) if block.language == "yaml"]
-    example = manual.EXAMPLES / block.title.removeprefix("site/")
-    assert block.text == example.read_text(encoding="utf-8")
+def test_the_files_of_the_page_are_the_examples() -> None:
+    """To the letter: a profile and a scenario."""
+    found = [block for block in manual.blocks(PAGE) if block.language == "yaml"]
+    assert len(found) == 2
+    for block in found:
+        example = manual.EXAMPLES / block.title.removeprefix("site/")
+        assert block.text == example.read_text(encoding="utf-8")
 
 
 def test_the_page_has_every_kind_with_what_ends_it() -> None:
