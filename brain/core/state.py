@@ -110,6 +110,8 @@ class SymptomState:
     cause_at: float = 0.0
     # active spread: so few show it that only their falling ill at once (Symptom.at_once_s) makes it shared
     at_once: bool = False
+    # such a spread: when the last of the nodes that make it fell ill; what comes later does not keep it up. 0: undated, or none
+    cause_until: float = 0.0
     # active spread: how many nodes it had when it was last asked which place it is
     judged: int = 0
     # fields for the situation, from the newest event that has them
@@ -564,6 +566,8 @@ class Node:
     crowded_at: float = 0.0
     # when its agent last started, and began to tell what it found; 0: not known
     started_at: float = 0.0
+    # when the first of several starts was that came soon after each other; 0: there was one
+    starts_since: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)

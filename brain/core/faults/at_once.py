@@ -13,7 +13,7 @@ import math
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.pack.spec import Symptom
-from brain.core.state import SymptomState
+from brain.core.state import Node, SymptomState
 
 FEWEST = 8  # nodes, whatever the site's `shared_nodes`
 FIRST_LOOK_S = 120.0  # so long after it has started an agent tells what it found
@@ -49,6 +49,18 @@ def began_together(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     )
 
 
+def agent_started(node: Node, at: float) -> None:
+    """An agent has started, at that time (s since 1970). One that starts again and again is still at its first look."""
+    since = node.starts_since or node.started_at
+    if at > node.started_at + FIRST_LOOK_S:
+        node.starts_since = at
+    elif at >= since - FIRST_LOOK_S:
+        node.starts_since = min(since, at)
+    node.started_at = max(node.started_at, at)
+
+
 def _had_just_started(ctx: Context, node: str, at: float) -> bool:
     known = ctx.state.nodes.get(node)
-    return known is not None and bool(known.started_at) and -SLACK_S <= at - known.started_at <= FIRST_LOOK_S
+    if known is None or not known.started_at:
+        return False
+    return (known.starts_since or known.started_at) - SLACK_S <= at <= known.started_at + FIRST_LOOK_S

@@ -148,7 +148,7 @@ def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
         first, count = earlier, count + 1
     if count < _least(ctx, symptom, wide) / 2:
         return False
-    wide.cause_at = first
+    wide.cause_at, wide.cause_until = first, max(begun) if wide.at_once else 0.0
     ctx.index.recount(wide)
     _show(ctx, symptom, wide, lambda node: not stood_before(wide, node))
     return True
@@ -158,7 +158,7 @@ def grew_large(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """Whether what was shared only because few nodes fell ill at once is so now by their number."""
     if not wide.at_once or len(wide.members) < needed(ctx, symptom, wide):
         return False
-    wide.at_once = False
+    wide.at_once, wide.cause_until = False, 0.0
     return True
 
 
@@ -289,13 +289,18 @@ def _forget_treated(ctx: Context, over: Callable[[str, SetAside], bool]) -> None
             del ctx.state.treated[wide]
 
 
-def joins(ctx: Context, wide: SymptomState, node: str, began: float) -> None:
-    """Counts a node in. A spread does not grow with a node that was counted before: one that flaps keeps none alive."""
+def joins(ctx: Context, symptom: Symptom, wide: SymptomState, node: str, began: float) -> None:
+    """Counts a node in. A spread does not grow with a node that was counted before: one that flaps keeps none alive. What began
+    at once does not grow with a node that fell ill by itself long after: in a large cell some node always is.
+    """
     before = began
     if ctx.state.recovered:  # asked for each place of a node
         before = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).pop(node, began)
-    wide.members[node] = wide.members.get(node, before if wide.active else began)
+    wide.members[node] = at = wide.members.get(node, before if wide.active else began)
     ctx.index.recount(wide)
+    if wide.cause_until < at and wide.cause_until:
+        soon = at <= wide.cause_until + GROWS_S
+        wide.cause_until = at if soon or at_once.began_together(ctx, symptom, wide) else wide.cause_until
 
 
 def forget_old(ctx: Context, key: str) -> None:
@@ -342,7 +347,8 @@ def _treated(ctx: Context, wide: SymptomState) -> dict[str, None]:
 
 def _few(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """Whether fewer than half of those that it takes show it by the shared cause."""
-    count = len(_treated(ctx, wide)) + sum(at >= wide.cause_at for at in wide.members.values())
+    since, until = wide.cause_at, wide.cause_until or math.inf
+    count = len(_treated(ctx, wide)) + sum(since <= at <= until for at in wide.members.values())
     return count < _least(ctx, symptom, wide) / 2
 
 

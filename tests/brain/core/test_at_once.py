@@ -60,6 +60,20 @@ def test_agents_that_have_just_started_tell_what_they_find() -> None:
     assert not ill(site(), 12, 1, started=True)
 
 
+@pytest.mark.parametrize("every_s", [4, 10, 100], ids="every {} s".format)
+def test_agents_that_start_again_and_again_are_at_their_first_look(every_s: int) -> None:
+    """A new agent that comes down soon after each start tells nothing of when it began either."""
+    story = site()
+    for number in range(12):
+        at = 1000 + 2 * number
+        facts = [(at + every_s * again, "agent.started", "node", {}) for again in range(4)]
+        facts.append((at + 1, "link.state", "link/eth0", {"up": False}))
+        for when, kind, component, data in sorted(facts, key=lambda fact: fact[0]):
+            story.event(when, kind, component, f"n{number}", **data)
+    story.run(2500)
+    assert not [one for one in story.incidents() if one.scope == "cell"]
+
+
 @pytest.mark.parametrize("settings", [{"shared_at_once_s": 0.0}, {"shared_nodes": 30}], ids=str)
 def test_a_site_may_want_it_otherwise(settings: dict[str, Any]) -> None:
     """Never, or with more nodes."""
@@ -98,3 +112,31 @@ def test_it_lasts_while_half_of_those_that_it_takes_are_ill() -> None:
     story.event(4001, "link.state", "link/eth0", "n4", up=True)
     story.run(4200)
     assert [one.state for one in story.incidents() if one.scope == "cell"] == ["closed"]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["single faults", "and a second burst"])
+def test_single_faults_that_come_later_do_not_keep_it_up(again: bool) -> None:
+    """In a large cell some node is always ill. When the burst is mended these are judged one by one, unless they came at once."""
+    story = site()
+    ill(story, 8, 0)
+    late = [f"n{number}" for number in range(20, 28)]
+    for number, node in enumerate(late):
+        story.event(2600 + (number if again else 210 * number), "link.state", "link/eth0", node, up=False)
+    for number in range(5):
+        story.event(4300, "link.state", "link/eth0", f"n{number}", up=True)
+    story.run(4500)
+    assert [one.state for one in story.incidents() if one.scope == "cell"] == ["open" if again else "closed"]
+    alone = {one.node for one in story.incidents() if one.node and one.state not in ("explained", "closed")}
+    assert alone == (set() if again else {*late, "n5", "n6", "n7"})
+
+
+def test_what_grows_on_lasts_with_those_that_it_took_later() -> None:
+    """The first eight are well again while it goes on from node to node: twelve more within minutes are the same cause."""
+    story = site()
+    for number in range(20):
+        at = 1000 + max(0, number - 7) * 60
+        story.event(at, "link.state", "link/eth0", f"n{number}", up=False)
+    for number in range(8):
+        story.event(1900, "link.state", "link/eth0", f"n{number}", up=True)
+    story.run(4000)
+    assert [one.state for one in story.incidents() if one.scope == "cell"] == ["open"]
