@@ -88,6 +88,18 @@ class OpenFact:
 
 
 @dataclass(slots=True, kw_only=True)
+class Burst:
+    """Nodes that fell ill at once, and those that fell ill soon after them."""
+
+    # when the first one did
+    since: float
+    # when the last one did
+    until: float
+    # how many did
+    size: int
+
+
+@dataclass(slots=True, kw_only=True)
 class SymptomState:
     """One symptom at one scope: active, or on the way to it (for example a window that fills)."""
 
@@ -110,8 +122,8 @@ class SymptomState:
     cause_at: float = 0.0
     # active spread: so few show it that only their falling ill at once (Symptom.at_once_s) makes it shared
     at_once: bool = False
-    # such a spread: when the last of the nodes that make it fell ill; what comes later does not keep it up. 0: undated, or none
-    cause_until: float = 0.0
+    # active spread: which of its nodes fell ill at once; bounded
+    bursts: list[Burst] = field(default_factory=list)
     # active spread: how many nodes it had when it was last asked which place it is
     judged: int = 0
     # fields for the situation, from the newest event that has them

@@ -18,7 +18,7 @@ from brain.core.context import Context
 from brain.core.faults import at_once
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, JOB, component_of, node_of
-from brain.core.state import SetAside, SymptomState
+from brain.core.state import Burst, SetAside, SymptomState
 
 SMALL_SITE_NODES = 3  # fewer nodes with one symptom share no cause, however small the site
 MAX_ASKED = 10  # nodes whose facts may take the place of those of others
@@ -148,7 +148,9 @@ def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
         first, count = earlier, count + 1
     if count < _least(ctx, symptom, wide) / 2:
         return False
-    wide.cause_at, wide.cause_until = first, max(begun) if wide.at_once else 0.0
+    wide.cause_at = first
+    if at_once.began_together(ctx, symptom, wide):
+        wide.bursts = [Burst(since=first, until=begun[0], size=count)]
     ctx.index.recount(wide)
     _show(ctx, symptom, wide, lambda node: not stood_before(wide, node))
     return True
@@ -158,7 +160,7 @@ def grew_large(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """Whether what was shared only because few nodes fell ill at once is so now by their number."""
     if not wide.at_once or len(wide.members) < needed(ctx, symptom, wide):
         return False
-    wide.at_once, wide.cause_until = False, 0.0
+    wide.at_once = False
     return True
 
 
@@ -293,14 +295,13 @@ def joins(ctx: Context, symptom: Symptom, wide: SymptomState, node: str, began: 
     """Counts a node in. A spread does not grow with a node that was counted before: one that flaps keeps none alive. What began
     at once does not grow with a node that fell ill by itself long after: in a large cell some node always is.
     """
-    before = began
+    before, new = began, node not in wide.members
     if ctx.state.recovered:  # asked for each place of a node
         before = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).pop(node, began)
     wide.members[node] = at = wide.members.get(node, before if wide.active else began)
     ctx.index.recount(wide)
-    if wide.cause_until < at and wide.cause_until:
-        soon = at <= wide.cause_until + GROWS_S
-        wide.cause_until = at if soon or at_once.began_together(ctx, symptom, wide) else wide.cause_until
+    if wide.active and new:
+        at_once.grows(ctx, symptom, wide, at, GROWS_S)
 
 
 def forget_old(ctx: Context, key: str) -> None:
@@ -346,10 +347,13 @@ def _treated(ctx: Context, wide: SymptomState) -> dict[str, None]:
 
 
 def _few(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """Whether fewer than half of those that it takes show it by the shared cause."""
-    since, until = wide.cause_at, wide.cause_until or math.inf
-    count = len(_treated(ctx, wide)) + sum(since <= at <= until for at in wide.members.values())
-    return count < _least(ctx, symptom, wide) / 2
+    """Whether fewer than half of those that it takes show it by the shared cause, and of each burst fewer than half."""
+    least, treated = _least(ctx, symptom, wide), len(_treated(ctx, wide))
+    if wide.at_once and wide.bursts:
+        return all(treated + at_once.still_ill(wide, burst) < least / 2 for burst in wide.bursts)
+    if treated + sum(at >= wide.cause_at for at in wide.members.values()) >= least / 2:
+        return False
+    return all(treated + at_once.still_ill(wide, burst) < burst.size / 2 for burst in wide.bursts)
 
 
 def _begun(ctx: Context, wide: SymptomState) -> list[float]:

@@ -320,7 +320,7 @@ def _recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> It
             else "no node shows it any more"
         )
         yield from end(ctx, wide, why, keep=True)
-        wide.cause_at, wide.cause_until, wide.at_once = 0.0, 0.0, False
+        wide.cause_at, wide.at_once, wide.bursts = 0.0, False, []
     if wide.members:
         arm(ctx, key, symptom, wide)
     else:

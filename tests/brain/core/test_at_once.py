@@ -66,6 +66,7 @@ def test_agents_that_start_again_and_again_are_at_their_first_look(every_s: int)
     story = site()
     for number in range(12):
         at = 1000 + 2 * number
+        facts: list[tuple[float, str, str, dict[str, Any]]]
         facts = [(at + every_s * again, "agent.started", "node", {}) for again in range(4)]
         facts.append((at + 1, "link.state", "link/eth0", {"up": False}))
         for when, kind, component, data in sorted(facts, key=lambda fact: fact[0]):
@@ -140,3 +141,26 @@ def test_what_grows_on_lasts_with_those_that_it_took_later() -> None:
         story.event(1900, "link.state", "link/eth0", f"n{number}", up=True)
     story.run(4000)
     assert [one.state for one in story.incidents() if one.scope == "cell"] == ["open"]
+
+
+def test_a_burst_within_a_large_cause_outlasts_it() -> None:
+    """A tenth of the cell is ill when eight more fall ill at once. When only these are left, they still are one cause (law 6)."""
+    story = site()
+    ill(story, 45, 0)
+    for number in range(100, 108):
+        story.event(3000, "link.state", "link/eth0", f"n{number}", up=False)
+    for number in range(45):
+        story.event(3500, "link.state", "link/eth0", f"n{number}", up=True)
+    story.run(4500)
+    assert [one.state for one in story.incidents() if one.scope == "cell"] == ["open"]
+    assert not [one for one in story.incidents() if one.node and one.state != "explained"]
+
+
+def test_what_a_large_cause_leaves_behind_is_judged_one_by_one() -> None:
+    """Forty-five nodes at once; the cause is mended, and six of them do not come back by themselves."""
+    story = site()
+    ill(story, 45, 0)
+    for number in range(39):
+        story.event(3000, "link.state", "link/eth0", f"n{number}", up=True)
+    story.run(3500)
+    assert [one.state for one in story.incidents() if one.scope == "cell"] == ["closed"]
