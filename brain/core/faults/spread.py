@@ -193,14 +193,14 @@ def due(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
 
 
 def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> None:
-    """Counts a node out; remembers for `within_s` when it began there."""
+    """Counts a node out; remembers for a while when it began there."""
     key = ids.key(wide.name, wide.scope)
     began = wide.members.pop(node)
     ctx.index.recount(wide)
     _show(ctx, symptom, wide, lambda shown: shown != node)
-    if ctx.now < began + symptom.within_s:
+    if ctx.now < (until := began + _remembered_s(symptom)):
         ctx.state.recovered.setdefault(key, {})[node] = began
-        _arm(ctx, key, began + symptom.within_s)
+        _arm(ctx, key, until)
 
 
 def _show(ctx: Context, symptom: Symptom, wide: SymptomState, kept: Callable[[str], bool]) -> None:
@@ -307,17 +307,22 @@ def joins(ctx: Context, symptom: Symptom, wide: SymptomState, node: str, began: 
 def forget_old(ctx: Context, key: str) -> None:
     """The timer of recovered nodes fired: forgets those that count no more."""
     symptom = ctx.compiled.symptoms.get(ids.name_of(key))
-    within_s = symptom.within_s if symptom is not None else 0
+    kept_s = _remembered_s(symptom) if symptom is not None else 0.0
     begun = ctx.state.recovered.pop(key, {})
-    left = {node: began for node, began in begun.items() if ctx.now < began + within_s}
+    left = {node: began for node, began in begun.items() if ctx.now < began + kept_s}
     if left:
         ctx.state.recovered[key] = left
-        _arm(ctx, key, min(left.values()) + within_s)
+        _arm(ctx, key, min(left.values()) + kept_s)
     treated = ctx.state.treated.pop(key, {}) if symptom is not None else {}
     treated = {name: aside for name, aside in treated.items() if ctx.now < aside.until}
     if treated:
         ctx.state.treated[key] = treated
         _arm(ctx, key, min(aside.until for aside in treated.values()))
+
+
+def _remembered_s(symptom: Symptom) -> float:
+    """For how long after it fell ill a node that recovered counts: a gentle remedy is faster than the last of a burst is told."""
+    return max(symptom.within_s, GROWS_S if symptom.at_once_s else 0.0)
 
 
 def _arm(ctx: Context, key: str, due: float) -> None:

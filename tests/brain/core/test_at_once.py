@@ -8,8 +8,9 @@ from brain.adapters.snapshot import dump, parse
 from brain.core.engine import Engine
 from brain.core.inputs import NodeState
 from brain.core.pack.actions import ACTIONS
-from brain.core.pack.spec import Paging, Priority
+from brain.core.pack.spec import Mode, ModeSetting, Paging, Priority, Settings
 from tests.brain.world import Story, pack
+from tests.shipped import shipped_pack
 
 NODES = 400
 
@@ -164,3 +165,32 @@ def test_what_a_large_cause_leaves_behind_is_judged_one_by_one() -> None:
         story.event(3000, "link.state", "link/eth0", f"n{number}", up=True)
     story.run(3500)
     assert [one.state for one in story.incidents() if one.scope == "cell"] == ["closed"]
+
+
+class Ports(Story):
+    """What is shipped, on 400 nodes that have been heard for long."""
+
+    def __init__(self) -> None:
+        super().__init__(shipped_pack(Settings(modes=(ModeSetting(mode=Mode.AUTO),))), heals=False)
+        for number in range(NODES):
+            self.time.feed(NodeState(id=f"h{number}", node=f"n{number}", alive=True), 1)
+        self.run(2)
+
+    def port(self, at: float, number: int, state: str) -> None:
+        """The state of a node's port."""
+        self.event(
+            at, "ib.port_state", "port/mlx5_0.1", f"n{number}", state=state, before="", phys_state="Polling"
+        )
+
+
+def test_a_remedy_that_is_faster_than_the_burst_does_not_hide_it() -> None:
+    """The first of nine ports is up again before the last one has been down for half a minute: one fabric."""
+    story = Ports()
+    for number in range(9):
+        story.port(1000 + 3 * number, number, "DOWN")
+    story.port(1036, 0, "ACTIVE")
+    story.port(1040, 1, "ACTIVE")
+    story.run(1500)
+    assert [one.cause for one in story.incidents() if one.scope == "cell"] == ["fabric-suspected"]
+    treated = {node for node, action in story.actions() if action == "ib.port_reset"}
+    assert treated <= {"n0", "n1", "n2"}  # they came before the last one was known
