@@ -13,7 +13,7 @@ from agent.contract.messages import Event
 from brain.core import consequences, hit, incidents, left_drained, recurrence, reloading
 from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.faults import cards, drift, late, reports, stragglers, suspects, symptoms
+from brain.core.faults import at_once, cards, drift, late, reports, stragglers, suspects, symptoms
 from brain.core.healing import jobs, observing, patience, run_states, steps
 from brain.core.index import Index
 from brain.core.inputs import (
@@ -180,7 +180,7 @@ class Engine:
         if node.boot != event.boot:
             node.boot, node.booted_at = event.boot, self.state.now - event.age_s
         if event.kind == late.AGENT_STARTED:
-            node.started_at = self.state.now - event.age_s
+            at_once.agent_started(node, self.state.now - event.age_s)
         return False
 
     def _event(self, ctx: Context, event: Event) -> None:

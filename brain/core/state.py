@@ -88,6 +88,18 @@ class OpenFact:
 
 
 @dataclass(slots=True, kw_only=True)
+class Burst:
+    """Nodes that fell ill at once, and those that fell ill soon after them."""
+
+    # when the first one did
+    since: float
+    # when the last one did
+    until: float
+    # how many did
+    size: int
+
+
+@dataclass(slots=True, kw_only=True)
 class SymptomState:
     """One symptom at one scope: active, or on the way to it (for example a window that fills)."""
 
@@ -110,6 +122,8 @@ class SymptomState:
     cause_at: float = 0.0
     # active spread: so few show it that only their falling ill at once (Symptom.at_once_s) makes it shared
     at_once: bool = False
+    # active spread: which of its nodes fell ill at once; bounded
+    bursts: list[Burst] = field(default_factory=list)
     # active spread: how many nodes it had when it was last asked which place it is
     judged: int = 0
     # fields for the situation, from the newest event that has them
@@ -564,6 +578,8 @@ class Node:
     crowded_at: float = 0.0
     # when its agent last started, and began to tell what it found; 0: not known
     started_at: float = 0.0
+    # when the first of several starts was that came soon after each other; 0: there was one
+    starts_since: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)

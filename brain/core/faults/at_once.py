@@ -13,10 +13,11 @@ import math
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.pack.spec import Symptom
-from brain.core.state import SymptomState
+from brain.core.state import Burst, Node, SymptomState
 
 FEWEST = 8  # nodes, whatever the site's `shared_nodes`
 FIRST_LOOK_S = 120.0  # so long after it has started an agent tells what it found
+MAX_BURSTS = 8  # of one spread that are remembered, the newest
 SLACK_S = 5.0  # a first fact may be so much older than the start
 
 
@@ -29,10 +30,33 @@ def began_together(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """Whether so many nodes fell ill within `at_once_s`, the one that was counted last among them or beside them, and half as
     many of these are ill still.
     """
+    return bool(_together(ctx, symptom, wide))
+
+
+def grows(ctx: Context, symptom: Symptom, wide: SymptomState, at: float, soon_s: float) -> None:
+    """One more node of an active spread fell ill, at that time (s since 1970): soon after a burst, or as the last of another."""
+    if not symptom.at_once_s:
+        return
+    for burst in wide.bursts:
+        if burst.since <= at <= burst.until + soon_s:
+            burst.until, burst.size = max(burst.until, at), burst.size + 1
+            return
+    if begun := _together(ctx, symptom, wide):
+        burst = Burst(since=begun[0], until=begun[-1], size=len(begun))
+        wide.bursts = [*wide.bursts, burst][-MAX_BURSTS:]
+
+
+def still_ill(wide: SymptomState, burst: Burst) -> int:
+    """How many of those of a burst, or that fell ill meanwhile, show it still."""
+    return sum(burst.since <= at <= burst.until for at in wide.members.values())
+
+
+def _together(ctx: Context, symptom: Symptom, wide: SymptomState) -> list[float]:
+    """When the nodes fell ill that did so within `at_once_s`, in order; empty: so many as it takes did not."""
     count = least(symptom)
     recovered = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {})
     if not wide.members or len(wide.members) + len(recovered) < count:
-        return False
+        return []
     newest, within_s = next(reversed(wide.members.values())), symptom.at_once_s
     begun = [
         (at, still)
@@ -42,13 +66,25 @@ def began_together(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     ]
     begun.sort()
     step = int(count) - 1
-    return any(
-        begun[last][0] - begun[last - step][0] <= within_s
-        and 2 * sum(still for _, still in begun[last - step : last + 1]) >= count
-        for last in range(step, len(begun))
-    )
+    for last in range(step, len(begun)):
+        here = begun[last - step : last + 1]
+        if here[-1][0] - here[0][0] <= within_s and 2 * sum(still for _, still in here) >= count:
+            return [at for at, _ in begun if here[0][0] <= at <= here[0][0] + within_s]
+    return []
+
+
+def agent_started(node: Node, at: float) -> None:
+    """An agent has started, at that time (s since 1970). One that starts again and again is still at its first look."""
+    since = node.starts_since or node.started_at
+    if at > node.started_at + FIRST_LOOK_S:
+        node.starts_since = at
+    elif at >= since - FIRST_LOOK_S:
+        node.starts_since = min(since, at)
+    node.started_at = max(node.started_at, at)
 
 
 def _had_just_started(ctx: Context, node: str, at: float) -> bool:
     known = ctx.state.nodes.get(node)
-    return known is not None and bool(known.started_at) and -SLACK_S <= at - known.started_at <= FIRST_LOOK_S
+    if known is None or not known.started_at:
+        return False
+    return (known.starts_since or known.started_at) - SLACK_S <= at <= known.started_at + FIRST_LOOK_S

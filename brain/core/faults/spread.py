@@ -18,7 +18,7 @@ from brain.core.context import Context
 from brain.core.faults import at_once
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, JOB, component_of, node_of
-from brain.core.state import SetAside, SymptomState
+from brain.core.state import Burst, SetAside, SymptomState
 
 SMALL_SITE_NODES = 3  # fewer nodes with one symptom share no cause, however small the site
 MAX_ASKED = 10  # nodes whose facts may take the place of those of others
@@ -149,6 +149,8 @@ def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     if count < _least(ctx, symptom, wide) / 2:
         return False
     wide.cause_at = first
+    if at_once.began_together(ctx, symptom, wide):
+        wide.bursts = [Burst(since=first, until=begun[0], size=count)]
     ctx.index.recount(wide)
     _show(ctx, symptom, wide, lambda node: not stood_before(wide, node))
     return True
@@ -191,14 +193,14 @@ def due(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
 
 
 def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> None:
-    """Counts a node out; remembers for `within_s` when it began there."""
+    """Counts a node out; remembers for a while when it began there."""
     key = ids.key(wide.name, wide.scope)
     began = wide.members.pop(node)
     ctx.index.recount(wide)
     _show(ctx, symptom, wide, lambda shown: shown != node)
-    if ctx.now < began + symptom.within_s:
+    if ctx.now < (until := began + _remembered_s(symptom)):
         ctx.state.recovered.setdefault(key, {})[node] = began
-        _arm(ctx, key, began + symptom.within_s)
+        _arm(ctx, key, until)
 
 
 def _show(ctx: Context, symptom: Symptom, wide: SymptomState, kept: Callable[[str], bool]) -> None:
@@ -289,29 +291,38 @@ def _forget_treated(ctx: Context, over: Callable[[str, SetAside], bool]) -> None
             del ctx.state.treated[wide]
 
 
-def joins(ctx: Context, wide: SymptomState, node: str, began: float) -> None:
-    """Counts a node in. A spread does not grow with a node that was counted before: one that flaps keeps none alive."""
-    before = began
+def joins(ctx: Context, symptom: Symptom, wide: SymptomState, node: str, began: float) -> None:
+    """Counts a node in. A spread does not grow with a node that was counted before: one that flaps keeps none alive. What began
+    at once does not grow with a node that fell ill by itself long after: in a large cell some node always is.
+    """
+    before, new = began, node not in wide.members
     if ctx.state.recovered:  # asked for each place of a node
         before = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).pop(node, began)
-    wide.members[node] = wide.members.get(node, before if wide.active else began)
+    wide.members[node] = at = wide.members.get(node, before if wide.active else began)
     ctx.index.recount(wide)
+    if wide.active and new:
+        at_once.grows(ctx, symptom, wide, at, GROWS_S)
 
 
 def forget_old(ctx: Context, key: str) -> None:
     """The timer of recovered nodes fired: forgets those that count no more."""
     symptom = ctx.compiled.symptoms.get(ids.name_of(key))
-    within_s = symptom.within_s if symptom is not None else 0
+    kept_s = _remembered_s(symptom) if symptom is not None else 0.0
     begun = ctx.state.recovered.pop(key, {})
-    left = {node: began for node, began in begun.items() if ctx.now < began + within_s}
+    left = {node: began for node, began in begun.items() if ctx.now < began + kept_s}
     if left:
         ctx.state.recovered[key] = left
-        _arm(ctx, key, min(left.values()) + within_s)
+        _arm(ctx, key, min(left.values()) + kept_s)
     treated = ctx.state.treated.pop(key, {}) if symptom is not None else {}
     treated = {name: aside for name, aside in treated.items() if ctx.now < aside.until}
     if treated:
         ctx.state.treated[key] = treated
         _arm(ctx, key, min(aside.until for aside in treated.values()))
+
+
+def _remembered_s(symptom: Symptom) -> float:
+    """For how long after it fell ill a node that recovered counts: a gentle remedy is faster than the last of a burst is told."""
+    return max(symptom.within_s, GROWS_S if symptom.at_once_s else 0.0)
 
 
 def _arm(ctx: Context, key: str, due: float) -> None:
@@ -341,9 +352,13 @@ def _treated(ctx: Context, wide: SymptomState) -> dict[str, None]:
 
 
 def _few(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """Whether fewer than half of those that it takes show it by the shared cause."""
-    count = len(_treated(ctx, wide)) + sum(at >= wide.cause_at for at in wide.members.values())
-    return count < _least(ctx, symptom, wide) / 2
+    """Whether fewer than half of those that it takes show it by the shared cause, and of each burst fewer than half."""
+    least, treated = _least(ctx, symptom, wide), len(_treated(ctx, wide))
+    if wide.at_once and wide.bursts:
+        return all(treated + at_once.still_ill(wide, burst) < least / 2 for burst in wide.bursts)
+    if treated + sum(at >= wide.cause_at for at in wide.members.values()) >= least / 2:
+        return False
+    return all(treated + at_once.still_ill(wide, burst) < burst.size / 2 for burst in wide.bursts)
 
 
 def _begun(ctx: Context, wide: SymptomState) -> list[float]:

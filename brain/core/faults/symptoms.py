@@ -219,7 +219,7 @@ def _count_in(
     if wide is None:
         wide = ctx.state.symptoms[key] = SymptomState(name=symptom.name, scope=scope, since=state.since)
     joined = node not in wide.members
-    spread.joins(ctx, wide, node, state.since)
+    spread.joins(ctx, symptom, wide, node, state.since)
     wide.last = max(wide.last, state.last)
     wide.arrived = ctx.now
     wide.total += 1
@@ -288,7 +288,7 @@ def new_places(ctx: Context) -> Iterator[SymptomState]:
                 made = SymptomState(name=symptom.name, scope=place, since=aside.at)
                 ctx.state.symptoms[wide_key] = made
             if node not in ctx.state.symptoms[wide_key].members:
-                spread.joins(ctx, ctx.state.symptoms[wide_key], node, aside.at)
+                spread.joins(ctx, symptom, ctx.state.symptoms[wide_key], node, aside.at)
     spread.forget_moved(ctx)
     for key, wide in [each for each in ctx.state.symptoms.items() if each[1].members]:
         spec = ctx.compiled.symptoms[wide.name]
@@ -320,7 +320,7 @@ def _recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> It
             else "no node shows it any more"
         )
         yield from end(ctx, wide, why, keep=True)
-        wide.cause_at, wide.at_once = 0.0, False
+        wide.cause_at, wide.at_once, wide.bursts = 0.0, False, []
     if wide.members:
         arm(ctx, key, symptom, wide)
     else:

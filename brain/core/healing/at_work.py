@@ -12,6 +12,8 @@ from brain.core.state import Incident, IncidentState
 
 ANSWERS_S = 20.0  # so long the scheduler may take; then it is told as of any other node
 AGAIN_S = 300.0  # how often it is asked again whether the drain stands
+_ASKED = "the scheduler is asked whether somebody has drained it"
+_AT_WORK = "may be at work on it"
 
 
 def why_not_yet(ctx: Context, rule: Rule | None, incident: Incident) -> tuple[str, float]:
@@ -30,14 +32,15 @@ def why_not_yet(ctx: Context, rule: Rule | None, incident: Incident) -> tuple[st
             incident.drain_asked_at = ctx.now
             ctx.effects.append(AskJobs(node=incident.node))
         left_s = incident.drain_asked_at + ANSWERS_S - ctx.now
-        return ("the scheduler is asked whether somebody has drained it", left_s) if left_s > 0 else ("", 0.0)
+        why = (
+            incident.waits if incident.waits.endswith(_AT_WORK) else _ASKED
+        )  # said once, not each time it is asked
+        return (why, left_s) if left_s > 0 else ("", 0.0)
     incident.drain_asked_at = 0.0
     if not answer.known or not answer.drained or answer.ours is not False:
         return "", 0.0
     left_s = incident.opened_at + rule.drained_s - ctx.now
-    return f"somebody has drained {incident.node} ({answer.drained}) and may be at work on it", min(
-        AGAIN_S, left_s
-    )
+    return f"somebody has drained {incident.node} ({answer.drained}) and {_AT_WORK}", min(AGAIN_S, left_s)
 
 
 def answered(ctx: Context, node: str) -> None:

@@ -36,6 +36,7 @@ from brain.core.paging import escalation
 from brain.core.people import do
 from brain.core.state import Incident, Run, RunState, StepRecord, SymptomState
 
+MAX_KEPT = 30  # runs of one incident that are remembered, where the older ones went well
 INTENT_S = 30.0  # an intent that has not come back on the log after this long is written again
 
 
@@ -65,6 +66,7 @@ def start(
     )
     ctx.state.runs[run.id] = run
     incident.runs.append(run.id)
+    _forget_old(ctx, incident)
     observed = observing.is_observed(ctx, run)
     ctx.note(
         "run.started",
@@ -79,6 +81,14 @@ def start(
     else:
         proceed(ctx, run)
     return run
+
+
+def _forget_old(ctx: Context, incident: Incident) -> None:
+    """Of a remedy that disturbs nobody and helps for a while, for ever, the last runs are remembered; history has them all."""
+    for old in incident.runs[:-MAX_KEPT]:
+        run = ctx.state.runs.get(old)
+        if run is not None and run.state is RunState.SUCCEEDED and not run.disrupted:
+            del ctx.state.runs[old]
 
 
 def proceed(ctx: Context, run: Run) -> None:

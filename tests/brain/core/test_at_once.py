@@ -8,8 +8,9 @@ from brain.adapters.snapshot import dump, parse
 from brain.core.engine import Engine
 from brain.core.inputs import NodeState
 from brain.core.pack.actions import ACTIONS
-from brain.core.pack.spec import Paging, Priority
+from brain.core.pack.spec import Mode, ModeSetting, Paging, Priority, Settings
 from tests.brain.world import Story, pack
+from tests.shipped import shipped_pack
 
 NODES = 400
 
@@ -60,6 +61,21 @@ def test_agents_that_have_just_started_tell_what_they_find() -> None:
     assert not ill(site(), 12, 1, started=True)
 
 
+@pytest.mark.parametrize("every_s", [4, 10, 100], ids="every {} s".format)
+def test_agents_that_start_again_and_again_are_at_their_first_look(every_s: int) -> None:
+    """A new agent that comes down soon after each start tells nothing of when it began either."""
+    story = site()
+    for number in range(12):
+        at = 1000 + 2 * number
+        facts: list[tuple[float, str, str, dict[str, Any]]]
+        facts = [(at + every_s * again, "agent.started", "node", {}) for again in range(4)]
+        facts.append((at + 1, "link.state", "link/eth0", {"up": False}))
+        for when, kind, component, data in sorted(facts, key=lambda fact: fact[0]):
+            story.event(when, kind, component, f"n{number}", **data)
+    story.run(2500)
+    assert not [one for one in story.incidents() if one.scope == "cell"]
+
+
 @pytest.mark.parametrize("settings", [{"shared_at_once_s": 0.0}, {"shared_nodes": 30}], ids=str)
 def test_a_site_may_want_it_otherwise(settings: dict[str, Any]) -> None:
     """Never, or with more nodes."""
@@ -98,3 +114,83 @@ def test_it_lasts_while_half_of_those_that_it_takes_are_ill() -> None:
     story.event(4001, "link.state", "link/eth0", "n4", up=True)
     story.run(4200)
     assert [one.state for one in story.incidents() if one.scope == "cell"] == ["closed"]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["single faults", "and a second burst"])
+def test_single_faults_that_come_later_do_not_keep_it_up(again: bool) -> None:
+    """In a large cell some node is always ill. When the burst is mended these are judged one by one, unless they came at once."""
+    story = site()
+    ill(story, 8, 0)
+    late = [f"n{number}" for number in range(20, 28)]
+    for number, node in enumerate(late):
+        story.event(2600 + (number if again else 210 * number), "link.state", "link/eth0", node, up=False)
+    for number in range(5):
+        story.event(4300, "link.state", "link/eth0", f"n{number}", up=True)
+    story.run(4500)
+    assert [one.state for one in story.incidents() if one.scope == "cell"] == ["open" if again else "closed"]
+    alone = {one.node for one in story.incidents() if one.node and one.state not in ("explained", "closed")}
+    assert alone == (set() if again else {*late, "n5", "n6", "n7"})
+
+
+def test_what_grows_on_lasts_with_those_that_it_took_later() -> None:
+    """The first eight are well again while it goes on from node to node: twelve more within minutes are the same cause."""
+    story = site()
+    for number in range(20):
+        at = 1000 + max(0, number - 7) * 60
+        story.event(at, "link.state", "link/eth0", f"n{number}", up=False)
+    for number in range(8):
+        story.event(1900, "link.state", "link/eth0", f"n{number}", up=True)
+    story.run(4000)
+    assert [one.state for one in story.incidents() if one.scope == "cell"] == ["open"]
+
+
+def test_a_burst_within_a_large_cause_outlasts_it() -> None:
+    """A tenth of the cell is ill when eight more fall ill at once. When only these are left, they still are one cause (law 6)."""
+    story = site()
+    ill(story, 45, 0)
+    for number in range(100, 108):
+        story.event(3000, "link.state", "link/eth0", f"n{number}", up=False)
+    for number in range(45):
+        story.event(3500, "link.state", "link/eth0", f"n{number}", up=True)
+    story.run(4500)
+    assert [one.state for one in story.incidents() if one.scope == "cell"] == ["open"]
+    assert not [one for one in story.incidents() if one.node and one.state != "explained"]
+
+
+def test_what_a_large_cause_leaves_behind_is_judged_one_by_one() -> None:
+    """Forty-five nodes at once; the cause is mended, and six of them do not come back by themselves."""
+    story = site()
+    ill(story, 45, 0)
+    for number in range(39):
+        story.event(3000, "link.state", "link/eth0", f"n{number}", up=True)
+    story.run(3500)
+    assert [one.state for one in story.incidents() if one.scope == "cell"] == ["closed"]
+
+
+class Ports(Story):
+    """What is shipped, on 400 nodes that have been heard for long."""
+
+    def __init__(self) -> None:
+        super().__init__(shipped_pack(Settings(modes=(ModeSetting(mode=Mode.AUTO),))), heals=False)
+        for number in range(NODES):
+            self.time.feed(NodeState(id=f"h{number}", node=f"n{number}", alive=True), 1)
+        self.run(2)
+
+    def port(self, at: float, number: int, state: str) -> None:
+        """The state of a node's port."""
+        self.event(
+            at, "ib.port_state", "port/mlx5_0.1", f"n{number}", state=state, before="", phys_state="Polling"
+        )
+
+
+def test_a_remedy_that_is_faster_than_the_burst_does_not_hide_it() -> None:
+    """The first of nine ports is up again before the last one has been down for half a minute: one fabric."""
+    story = Ports()
+    for number in range(9):
+        story.port(1000 + 3 * number, number, "DOWN")
+    story.port(1036, 0, "ACTIVE")
+    story.port(1040, 1, "ACTIVE")
+    story.run(1500)
+    assert [one.cause for one in story.incidents() if one.scope == "cell"] == ["fabric-suspected"]
+    treated = {node for node, action in story.actions() if action == "ib.port_reset"}
+    assert treated <= {"n0", "n1", "n2"}  # they came before the last one was known

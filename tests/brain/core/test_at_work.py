@@ -67,6 +67,7 @@ def test_a_shift_later_it_is_told() -> None:
     (told,) = cluster.silent(100 + SHIFT_S + 120)
     assert 100 + SHIFT_S <= told <= 100 + SHIFT_S + 30
     assert len(cluster.asked) <= 2 + SHIFT_S / 300 * 1.1
+    assert len(cluster.notes("incident.waits")) == 2  # that it is asked, and what it said
 
 
 @pytest.mark.parametrize(
