@@ -91,6 +91,10 @@ def simulate(
     if schema:
         click.echo(scenarios.SCHEMA.read_text(encoding="utf-8"), nl=False)
         return
+    if runbooks is not None and rules is None:
+        raise click.UsageError(
+            t("--runbooks goes with --rules: runbooks are read with the rules that lead to them")
+        )
     chosen = rule_sets.of_folder(rules, runbooks) if rules is not None else rule_sets.shipped()
     of_a_month = (nodes, days, page)
     if runbook is not None and any(one is not None for one in (profile, *of_a_month)):

@@ -6,7 +6,7 @@ A play goes on until a step leaves for which the script says nothing, or until n
 import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from agent.contract.actions.spec import ActionSpec, Disrupts
 from agent.contract.commands import Outcome
@@ -27,13 +27,14 @@ from brain.core.inputs import (
     StepResult,
 )
 from brain.core.pack.compiled import Compiled
-from brain.core.pack.spec import Mode, ModeSetting, Pack, Place, Rung, Settings
+from brain.core.pack.spec import Mode, ModeSetting, Pack, Place, Settings
 from brain.core.rehearsal.examples import START, alone, patience
 from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import Incident, IncidentState, Run, RunState
 from simulations import events
 from simulations.ladder.ends import NINE_MINUTES_S, StepEnd
 from simulations.ladder.fault import ToldFault
+from simulations.ladder.played import LadderPlayed, TriedStep
 
 PERSON = "ann"  # who approves, a minute after she was asked
 FABRIC = "default"
@@ -46,62 +47,10 @@ SHORT_S = 5.0
 PROGRESS_S = 40.0
 MISSED_S = 16.0  # a node that says nothing is known to be unreachable
 END_S = 2 * 86_400.0  # how long after its last step a play waits for its end
+_ENDS_BADLY = (StepEnd.FAILS, StepEnd.SILENT, StepEnd.DIES)
+_OF_A_BOOT = ("down:", "up:")
+_SAID_ONCE = ("command.", "agent.started")
 _OUTCOMES = {StepEnd.FAILS: Outcome.FAILED, StepEnd.REFUSED: Outcome.REFUSED}
-
-
-@dataclass(slots=True, kw_only=True)
-class TriedStep:
-    """A step that has left, and how it ended."""
-
-    step: Step
-    at: float
-    run: int  # the number of its run, from 1
-    runbook: str
-    rung: Rung
-    number: int  # of its rung in its part of the runbook, from 1
-    attempt: int
-    returning: bool
-    approved: bool  # by a person, after it was asked for
-    broken: bool  # whether the fault was there
-    disrupts: Disrupts
-    end: StepEnd | None = None
-    ended_at: float = 0.0
-
-
-@dataclass(slots=True, kw_only=True)
-class LadderPlayed:
-    """What came of a play. `waits`: the step for which the script said nothing."""
-
-    steps: list[TriedStep] = field(default_factory=list)
-    waits: TriedStep | None = None
-    incidents: list[Incident] = field(default_factory=list)
-    pages: list[tuple[float, SendPage]] = field(default_factory=list)
-    drained: bool = False
-    broken: bool = False
-    ended_at: float = 0.0
-    begun_at: float = 0.0
-
-    def told(self) -> dict[str, float]:
-        """What people were paged about since the last step left: id -> when first."""
-        since = self.steps[-1].at if self.steps else 0.0
-        found: dict[str, float] = {}
-        for at, page in self.pages:
-            if at >= since:
-                found.setdefault(page.subject.id, at)
-        return found
-
-    def calls(self) -> list[SendPage]:
-        """The pages that tell something, in order; not repeats and resolutions."""
-        return [page for _, page in self.pages if page.what in ("open", "update")]
-
-    def settled_at(self) -> float:
-        """When the last of its incidents was closed, or people were told of it; else when the play ended."""
-        told = self.told()
-        times = [
-            one.closed_at if one.state is IncidentState.CLOSED else told.get(one.id, self.ended_at)
-            for one in self.incidents
-        ]
-        return max(times, default=self.ended_at)
 
 
 class Play:
@@ -132,7 +81,10 @@ class Play:
         self._by_id: dict[str, TriedStep] = {}
         self._asked_people: set[tuple[str, int, int]] = set()
         self._approved: set[str] = set()
-        self._coming: list[tuple[float, int, Input]] = []
+        self._coming: list[
+            tuple[float, int, Input, int | None]
+        ] = []  # at, order, what, its node's boot: see `_arrives`
+        self._up_at: dict[str, float] = {}  # when a node that boots is up
         self._count = 0
         self._epoch = 1
         self._drained: dict[str, None] = {}  # nodes that are out of service, by the scheduler
@@ -175,11 +127,30 @@ class Play:
         played.ended_at, played.broken = timeline.now, self._broken(timeline.now)
         played.incidents = [one for one in timeline.incidents.values() if self._ours(one)]
         played.drained = bool(self._drained)
+        played.around = self._around(timeline.now)
         timeline.engine.close()
         return played
 
     def _ours(self, incident: Incident) -> bool:
         return incident.state is not IncidentState.EXPLAINED
+
+    def _around(self, now: float) -> tuple[object, ...]:
+        """When the fault comes back; whether a node is away; the incidents that the remedies have led to; whether an earlier step
+        of what a person asked for ended badly, which she is told at the end.
+        """
+        state, waits = self._timeline.engine.state, self.played.waits
+        returns_s = round(self._returns_at - now) if now < self._returns_at < math.inf else None
+        away = any(at > now for at in self._up_at.values())
+        others = frozenset(
+            one.cause
+            for one in state.incidents.values()
+            if one.cause != self._cause and one.state is not IncidentState.CLOSED
+        )
+        ends = {
+            one.rung.name: one.end for one in self.played.steps if waits and one.rung.name != waits.rung.name
+        }
+        unclear = bool(self._requests) and any(end in _ENDS_BADLY for end in ends.values())
+        return returns_s, away, others, unclear
 
     def _broken(self, now: float) -> bool:
         return now < self._healed_at or now >= self._returns_at
@@ -196,7 +167,17 @@ class Play:
     def _all(self, told: Iterable[tuple[float, Input]]) -> None:
         for at, given in told:
             self._count += 1
-            heapq.heappush(self._coming, (at, self._count, given))
+            heapq.heappush(self._coming, (at, self._count, given, self._boot_of(given)))
+
+    def _boot_of(self, given: Input) -> int | None:
+        """The boot of its node in which this can happen: a start that another one overtakes is never over, and a step whose
+        node dies never answers. None: it may come later, as facts of a fault that is there.
+        """
+        if isinstance(given, NodeState):
+            return self._boots.get(given.node) if given.id.startswith(_OF_A_BOOT) else None
+        if isinstance(given, EventSeen) and given.event.kind.startswith(_SAID_ONCE):
+            return int(given.event.boot.removeprefix("boot-"))
+        return None
 
     def _next_at(self) -> float | None:
         times = [self._timeline.next_at(), self._coming[0][0] if self._coming else None]
@@ -205,8 +186,19 @@ class Play:
     def _arrives(self, until: float) -> None:
         """Feeds what comes until then. A node numbers its events as it sends them."""
         while self._coming and self._coming[0][0] <= until:
-            at, _, given = heapq.heappop(self._coming)
-            given = EventSeen(event=self._fault.sent(given.event)) if isinstance(given, EventSeen) else given
+            at, _, given, boot = heapq.heappop(self._coming)
+            if isinstance(given, NodeState) and boot not in (None, self._boots.get(given.node)):
+                continue
+            if isinstance(given, EventSeen):
+                node = given.event.node
+                if boot not in (None, self._boots.get(node, 0)):
+                    continue
+                if boot is None and at < self._up_at.get(node, 0.0):
+                    later = self._up_at[node] + SHOWS_S
+                    self._all([(later, given)] if self._broken(later) else [])
+                    continue
+                event = replace(given.event, boot=f"boot-{self._boots.get(node, 0)}")
+                given = EventSeen(event=self._fault.sent(event))
             self._timeline.feed(given, at)
 
     def _perform(self, effect: Effect, now: float) -> Iterable[tuple[float, Input]]:
@@ -374,7 +366,8 @@ class Play:
             self._drained.pop(step.node, None)
 
     def _boot(self, node: str, down: float, up: float) -> Iterator[tuple[float, Input]]:
-        yield down + MISSED_S, NodeState(id=f"down:{node}:{down}", node=node, alive=False, silent_s=MISSED_S)
         self._boots[node] = self._boots.get(node, 0) + 1
+        self._up_at[node] = up - 1
+        yield down + MISSED_S, NodeState(id=f"down:{node}:{down}", node=node, alive=False, silent_s=MISSED_S)
         yield up - 1, EventSeen(event=self._says(node, events.agent_started("1", "6.1.0", 8, booted=True)))
         yield up - 1, NodeState(id=f"up:{node}:{up}", node=node, alive=True)

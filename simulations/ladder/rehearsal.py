@@ -7,9 +7,9 @@ from agent.contract.errors import ConfigError
 from brain.core.pack.compiled import Compiled
 from brain.core.pack.spec import Example, Expect, Pack
 from simulations.ladder.fault import ToldFault, leading_to
-from simulations.ladder.tree import Tree, grown
+from simulations.ladder.tree import MOST_PLAYS, TooMany, Tree, grown
 
-_NOTHING = Example(name="a healthy node", given=(), expect=Expect(nothing=True))
+NOTHING = Example(name="a healthy node", given=(), expect=Expect(nothing=True))
 
 
 def rehearsed(
@@ -22,7 +22,7 @@ def rehearsed(
 ) -> Tree:
     """The tree. `cause`: of the fault; empty: the first that leads to the runbook, or none where only people start it.
 
-    ConfigError: there is no such runbook, or no such fault leads to it.
+    ConfigError: there is no such runbook, no such fault leads to it, or it has too many ways.
     """
     found = {one.name: one for one in pack.runbooks}.get(runbook)
     if found is None:
@@ -39,12 +39,18 @@ def rehearsed(
             f"nothing leads to {runbook}: no rule names it with an example, and people may not start it"
         )
     cause = cause or next(iter(faults), "")
-    example = faults[cause][1] if cause else _NOTHING
-    return grown(
-        pack,
-        actions,
-        lambda: ToldFault(pack, example),
-        runbook=runbook,
-        cause=cause,
-        compile_pack=compile_pack,
-    )
+    example = faults[cause][1] if cause else NOTHING
+    try:
+        return grown(
+            pack,
+            actions,
+            lambda: ToldFault(pack, example),
+            runbook=runbook,
+            cause=cause,
+            compile_pack=compile_pack,
+        )
+    except TooMany as error:
+        raise ConfigError(
+            f"{runbook} has more ways than are played ({MOST_PLAYS} plays): each rung and each retry multiplies them; "
+            f"give it fewer, or split it into two runbooks"
+        ) from error

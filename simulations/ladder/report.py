@@ -8,8 +8,9 @@ from rich.cells import cell_len, set_cell_size
 
 from agent.contract.actions.spec import Disrupts
 from agent.shared.words import later, many, span, t
+from brain.cli.terminal import hanging
 from brain.core.pack.spec import Pack
-from simulations.ladder.play import TriedStep
+from simulations.ladder.played import TriedStep
 from simulations.ladder.tree import GOOD, Fork, Leaf, Round, StepBranch, Tree, Way, WayEnd
 
 LEAVES_OUT = (
@@ -18,6 +19,10 @@ LEAVES_OUT = (
     ),
     later("whoever is asked for an approval gives it within a minute"),
     later("two ends at once, and faults of other parts meanwhile"),
+    later("people who mend the fault meanwhile: what a drain waits for"),
+    later(
+        "the time that passed: where the same step is reached sooner or later in the same circumstances, it is shown once"
+    ),
 )
 _DISRUPTS = {
     Disrupts.NOTHING: later("nothing is disrupted"),
@@ -94,9 +99,10 @@ def page(tree: Tree, width: int) -> list[str]:
         line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
         for line in _lines(tree.root, "", "")
     ]
-    lines += ["", f"{t('Left out:')} " + "; ".join(map(t, LEAVES_OUT)) + "."]
+    lines += ["", *hanging("", f"{t('Left out:')} " + "; ".join(map(t, LEAVES_OUT)) + ".", width)]
     for way, end in bad(tree):
-        lines.append(t("MUST NOT BE: {verdict}: {way}", verdict=t(end.value), way=told(way)))
+        must_not = t("MUST NOT BE: {verdict}: {way}", verdict=t(end.value), way=told(way))
+        lines += hanging("", must_not, width)
     return lines
 
 

@@ -16,7 +16,8 @@ from brain.core.pack.spec import Pack, Paging
 from brain.core.state import IncidentState
 from simulations.ladder.ends import StepEnd, possible
 from simulations.ladder.fault import ToldFault
-from simulations.ladder.play import LadderPlayed, Play, TriedStep
+from simulations.ladder.play import Play
+from simulations.ladder.played import LadderPlayed, TriedStep
 
 MOST_PLAYS = 3_000
 MOST_RUNS = 3  # later runs are as this one: a remedy that may be tried again for ever goes round
@@ -140,7 +141,7 @@ class _Player:
     def root(self) -> Fork | Leaf:
         """All of it."""
         played = self.played(())
-        return _leaf(played) if played.waits is None else self.fork((), played, played.waits, {})
+        return leaf(played) if played.waits is None else self.fork((), played, played.waits, {})
 
     def fork(
         self, script: tuple[StepEnd, ...], played: LadderPlayed, asked: TriedStep, way: Mapping[int, int]
@@ -157,7 +158,7 @@ class _Player:
         """What follows after a script."""
         played = self.played(script)
         if played.waits is None:
-            return StepBranch(end=end, then=_leaf(played))
+            return StepBranch(end=end, then=leaf(played))
         again = self.seen.get(_circumstances(played, played.waits))
         if again is None:
             return StepBranch(end=end, then=self.fork(script, played, played.waits, way))
@@ -196,10 +197,13 @@ def _circumstances(played: LadderPlayed, asked: TriedStep) -> tuple[object, ...]
     disturbed = frozenset(
         one.rung.name for one in played.steps if one.run == asked.run and one.disrupts is not Disrupts.NOTHING
     )
+    returns_s, *around = played.around  # see `Play._around`
+    if asked.run >= MOST_RUNS:  # what goes round for ever comes back at ever other times
+        returns_s = returns_s is not None
     lost = any(one.end is StepEnd.RETURNS for one in played.steps)
     return (
         asked.runbook, min(asked.run, MOST_RUNS), asked.returning, asked.number, asked.attempt, asked.broken, disturbed, lost,
-        played.drained,
+        played.drained, returns_s, *around,
     )  # fmt: skip
 
 
@@ -212,7 +216,8 @@ def _closed(played: LadderPlayed) -> WayEnd:
     return WayEnd.LISTED if all(one.page is Paging.NEVER for one in played.incidents) else WayEnd.WRONG
 
 
-def _leaf(played: LadderPlayed) -> Leaf:
+def leaf(played: LadderPlayed) -> Leaf:
+    """How a way ended: what became of its incidents, whether people were told since its last step, and where the node is."""
     closed = all(one.state is IncidentState.CLOSED for one in played.incidents)
     told = played.told()
     if closed and played.incidents:

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from agent.contract.errors import ConfigError
 from brain.cli.backtest import rule_sets
+from brain.core.operators.requests import REQUEST
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Pack, Runbook
@@ -19,8 +20,9 @@ from simulations.ladder import report
 from simulations.ladder.ends import StepEnd
 from simulations.ladder.fault import ToldFault, leading_to
 from simulations.ladder.play import Play
-from simulations.ladder.rehearsal import rehearsed
-from simulations.ladder.tree import Fork, Leaf, Round, Tree, WayEnd
+from simulations.ladder.played import LadderPlayed
+from simulations.ladder.rehearsal import NOTHING, rehearsed
+from simulations.ladder.tree import Fork, Leaf, Round, Tree, WayEnd, leaf
 from simulations.simulate import simulate
 
 
@@ -199,3 +201,85 @@ def test_the_command_says_by_its_exit_status_what_must_not_be(tmp_path: Path) ->
     )
     assert done.exit_code == 1, done.output
     assert "MUST NOT BE" in done.output
+
+
+def scripts_to(tree: Tree) -> Iterator[tuple[tuple[StepEnd, ...], Fork]]:
+    """(ends on a way, the step that stands elsewhere to which it leads) of all that is shown once."""
+    forks: dict[int, Fork] = {}
+    merged: list[tuple[tuple[StepEnd, ...], int]] = []
+
+    def walk(fork: Fork, way: tuple[StepEnd, ...]) -> None:
+        forks[fork.number] = fork
+        for branch in fork.branches:
+            here = (*way, branch.end)
+            if isinstance(branch.then, Fork):
+                walk(branch.then, here)
+            elif branch.then is None:
+                merged.append((here, branch.again))
+
+    assert isinstance(tree.root, Fork)
+    walk(tree.root, ())
+    return ((way, forks[number]) for way, number in merged)
+
+
+@pytest.mark.parametrize(
+    ("runbook", "cause"),
+    [("inspect-fabric", ""), ("return-node", ""), ("connect-rdma", "rdma-connect-failed")],
+)
+def test_what_is_shown_once_ends_so_whichever_way_leads_there(runbook: str, cause: str) -> None:
+    """A check that failed is told at the end, and a node that has died is away: then a step is not in the same circumstances."""
+    tree = tree_of(runbook, cause)
+    compared = 0
+    for way, fork in scripts_to(tree):
+        for branch in fork.branches:
+            if not isinstance(branch.then, Leaf):
+                continue
+            played = play(runbook, cause, (*way, branch.end))
+            assert played.waits is None, way
+            one = leaf(played)
+            assert (one.verdict, one.out_of_service) == (branch.then.verdict, branch.then.out_of_service), way
+            compared += 1
+    assert compared
+
+
+def play(runbook: str, cause: str, script: Sequence[StepEnd]) -> LadderPlayed:
+    """A shipped runbook, by this script."""
+    example = leading_to(shipped(), runbook)[cause][1] if cause else NOTHING
+    return Play(
+        shipped(),
+        ACTIONS,
+        ToldFault(shipped(), example),
+        script,
+        compiled(),
+        cause=cause or f"{REQUEST}-{runbook}",
+        requests="" if cause else runbook,
+    ).run()
+
+
+def test_a_start_that_another_one_overtakes_is_never_over() -> None:
+    """The node dies in the reset, and is restarted by its BMC meanwhile: it comes back once, and not while it boots again."""
+    script = (StepEnd.WORKS, StepEnd.WORKS, StepEnd.DIES, StepEnd.HEALS)
+    played = play("reset-gpu", "gpu-fatal-xid", script)
+    assert [one.rung.name for one in played.steps] == ["evidence", "drain", "reset", "reboot"]
+    assert played.waits is not None
+    assert (played.waits.rung.name, played.waits.returning) == ("links", True)
+
+
+def test_too_many_ways_are_told_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who wrote the runbook is told what to do."""
+    monkeypatch.setattr("simulations.ladder.tree.MOST_PLAYS", 5)
+    done = CliRunner().invoke(simulate, ["--runbook", "connect-rdma"])
+    assert isinstance(done.exception, ConfigError)
+    assert "connect-rdma has more ways than are played" in str(done.exception)
+
+
+def test_runbooks_without_their_rules_are_a_mistake() -> None:
+    """They would be left unread, and gpuward's own played instead."""
+    done = CliRunner().invoke(simulate, ["--runbook", "persistence-on", "--runbooks", "."])
+    assert done.exit_code == 2
+    assert "--runbooks goes with --rules" in done.output
+
+
+def test_a_page_is_as_wide_as_its_terminal() -> None:
+    """No line of it is wider."""
+    assert max(map(len, report.page(tree_of("persistence-on"), 80))) <= 80
