@@ -7,12 +7,12 @@ from typing import ClassVar, Self
 from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.bursts import Bursts, Group
 from agent.collectors.samples import Gpu, GpuEvent, Line, Sample, Tick
-from agent.collectors.xid_repeats import XidRepeats, with_repeats
 from agent.contract import components
 from agent.contract.errors import ContractError
 from agent.contract.messages import Scalar, UnsentEvent, clip
 from agent.contract.xid import Xid
 from agent.contract.xid_facts import XidReader, xid_event
+from agent.contract.xid_repeats import XidRepeats, with_repeats
 
 NVML_XID = 8  # nvmlEventTypeXidCriticalError
 _JOB_S = 600.0  # a process that no longer holds a GPU is known so long

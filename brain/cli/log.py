@@ -73,7 +73,7 @@ def log() -> None:
 @click.option("--since", type=When(), default=None, help="From then on: a time, or so long ago, e.g. 7d.")
 @click.option("--until", type=When(), default=None, help="Before then.")
 @click.option(
-    "--from-archive", "url", metavar="URL", help="Out of this archive; default: of the brain's log."
+    "--from-archive", "archive", metavar="URL", help="Out of this archive; default: of the brain's log."
 )
 @_of_archive
 @for_client
@@ -82,7 +82,7 @@ def export(
     file: Path,
     since: float | None,
     until: float | None,
-    url: str | None,
+    archive: str | None,
     cell: str,
     name: str,
     path: Path | None,
@@ -93,11 +93,11 @@ def export(
         raise click.UsageError(
             t("--since must be before --until: `--since 2h --until 1h` is the hour before the last")
         )
-    if url is None:
+    if archive is None:
         query = f"since={begin}" + ("" if until is None else f"&until={until}")
         parts = log_file.read(client.pieces("log", query=query), client.url)
     else:
-        store = _opened(url, path)
+        store = _opened(archive, path)
         cell, name = _chosen(store, cell, name)
         parts = archive_reader.between(
             archive_reader.archive_parts(store, cell, name, since=begin), begin, end

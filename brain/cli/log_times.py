@@ -2,7 +2,7 @@
 
 from calendar import isleap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from agent.contract import kernel_text
@@ -11,6 +11,7 @@ from agent.contract.kernel_text import Clock
 from agent.contract.lines import KernelReader
 from agent.contract.lines.pcie import pci_drivers
 from agent.contract.messages import UnsentEvent
+from agent.contract.xid_repeats import XidRepeats, with_repeats
 from brain.cli.log_nodes import NodeLog
 
 YEAR_2001_S = datetime(2001, 1, 1, tzinfo=UTC).timestamp()
@@ -39,6 +40,7 @@ class Log:
 def read(own: NodeLog, driver: str, coverage: Coverage) -> Log:
     """Reads a node's log; `coverage` learns of each line whether it could be read."""
     reader = KernelReader(driver=driver, kept=True, drivers=pci_drivers(own.lines))
+    repeats = XidRepeats()
     log = Log()
     shift_s = 0.0
     for number, line in coverage.records(own.lines):
@@ -59,8 +61,16 @@ def read(own: NodeLog, driver: str, coverage: Coverage) -> Log:
             where = own.positions[number - 1] + 1
             if line.text.startswith(_FIRST_OF_A_BOOT):
                 log.boots.append(where)
-            log.unsent_events += [(where, log.length_s, unsent) for unsent in reader.read(line.text)]
+            for unsent in reader.read(line.text):
+                log.unsent_events.append((where, log.length_s, _counted(unsent, repeats, log.length_s)))
     return log
+
+
+def _counted(unsent: UnsentEvent, repeats: XidRepeats, at: float) -> UnsentEvent:
+    """With how often an XID has come back at one place, as the agent counts it."""
+    if unsent.kind != "gpu.xid":
+        return unsent
+    return replace(unsent, data=with_repeats(unsent.data, repeats.of(unsent.component, unsent.data, at)))
 
 
 def _without_year(line: kernel_text.Line) -> bool:

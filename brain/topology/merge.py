@@ -8,9 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from brain.core.pack.topology import WIDE
 from brain.marked_yaml import Diagnostic
-from brain.topology.site_map import UNNAMED, Names, SiteMap, known, placed
+from brain.topology.site_map import UNNAMED, Names, SiteMap, inherited, known, placed
 
 _SHOWN = 5  # contradictions of one kind that are told one by one
+
+
+# a source, and node -> kind -> names of what it says
+Told = tuple[SiteMap, Mapping[str, Mapping[str, Names]]]
 
 
 def merged(sites: Sequence[SiteMap], source: str) -> SiteMap:
@@ -19,7 +23,9 @@ def merged(sites: Sequence[SiteMap], source: str) -> SiteMap:
     for site in sites:
         whole.errors += site.errors
         whole.warnings += site.warnings
-    facts = [(site, {node: known(place) for node, place in site.places.items()}) for site in sites]
+    facts: list[Told] = [
+        (site, {node: known(place) for node, place in site.places.items()}) for site in sites
+    ]
     decided: dict[str, dict[str, tuple[Names, SiteMap]]] = {}
     for number, (site, told) in enumerate(facts):
         for kind in WIDE:
@@ -34,11 +40,33 @@ def merged(sites: Sequence[SiteMap], source: str) -> SiteMap:
                 elif _differ(own[kind][0], kinds[kind], same):
                     against.append(node)
             _tell(whole, kind, site, told, decided, against)
+    for number, site in enumerate(sites):
+        if site.within:
+            _inherit(whole, number, facts, decided)
     for node in sorted(decided):
         kinds = {kind: decided[node][kind][0] for kind in WIDE if kind in decided[node]}
-        rails = decided[node]["leaf"][1].places[node].rails if "leaf" in decided[node] else {}
+        told_by = decided[node]["leaf"][1].places.get(node) if "leaf" in decided[node] else None
+        rails = told_by.rails if told_by else {}
         whole.places[node] = placed({"fabric": (UNNAMED,)} | kinds, rails)
     return whole
+
+
+def _inherit(
+    whole: SiteMap, number: int, facts: Sequence[Told], decided: dict[str, dict[str, tuple[Names, SiteMap]]]
+) -> None:
+    """Nodes that a later source puts into a place stand in all that this one says of the place; it goes before the later ones."""
+    site = facts[number][0]
+    later = {id(one): (one, told) for one, told in facts[number + 1 :]}
+    against: dict[tuple[str, int], list[str]] = {}
+    for node, own in decided.items():
+        for kind, names in inherited({kind: names for kind, (names, _) in own.items()}, site.within).items():
+            if kind not in own:
+                own[kind] = (names, site)
+            elif own[kind][0] != names and id(own[kind][1]) in later:
+                against.setdefault((kind, id(own[kind][1])), []).append(node)
+                own[kind] = (names, site)
+    for (kind, source), nodes in against.items():
+        _tell(whole, kind, *later[source], decided, nodes)
 
 
 def _differ(one: Names, other: Names, same: Mapping[str, str]) -> bool:

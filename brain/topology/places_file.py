@@ -20,7 +20,7 @@ from brain import hostlist, marked_yaml
 from brain.core.pack.spec import Place
 from brain.core.pack.topology import WIDE
 from brain.marked_yaml import Document
-from brain.topology.site_map import Names, SiteMap, placed, wrong_name
+from brain.topology.site_map import Names, SiteMap, inherited, placed, wrong_name
 
 _SHOWN = 20  # errors that a message lists
 
@@ -155,26 +155,16 @@ def _resolve(site: SiteMap, nodes: Mapping[str, _Entry], around: Mapping[str, _E
     widened: dict[str, dict[str, Names]] = {}
     for scope in around:
         _widen(site, scope, around, widened, ())
+    site.within |= widened
     shared: dict[tuple[tuple[str, Names], ...], Place] = {}
     for node, entry in nodes.items():
         own = tuple(entry.kinds.items())
         place = shared.get(own) if not entry.rails else None
         if place is None:
-            place = placed(_with_inherited(entry.kinds, widened), entry.rails)
+            place = placed({**inherited(entry.kinds, widened), **entry.kinds}, entry.rails)
             if not entry.rails:
                 shared[own] = place
         site.places[node] = place
-
-
-def _with_inherited(own: Mapping[str, Names], widened: Mapping[str, Mapping[str, Names]]) -> dict[str, Names]:
-    """What is said of a node, and of the places in which it stands."""
-    whole = dict(own)
-    for kind, names in own.items():
-        for name in names:
-            for wider, more in widened.get(f"{kind}/{name}", {}).items():
-                if wider not in own:
-                    whole[wider] = tuple(dict.fromkeys((*whole.get(wider, ()), *more)))
-    return whole
 
 
 def _widen(

@@ -21,6 +21,8 @@ class SiteMap:
     source: str
     # node -> place; nodes with equal places may share one
     places: dict[str, Place] = field(default_factory=dict)
+    # place, as in `rack/r1` -> all that it stands in: kind -> names
+    within: dict[str, dict[str, Names]] = field(default_factory=dict)
     # node -> line that names it first; empty: the source is no file with lines
     lines: dict[str, int] = field(default_factory=dict)
     # What keeps a brain from using it
@@ -60,6 +62,16 @@ def placed(kinds: Known, rails: Mapping[str, str] | None = None) -> Place:
     )
     firsts = {kind: names[0] for kind, names in kinds.items() if names}
     return replace(Place(), **firsts, also=also, rails=dict(rails or {}))
+
+
+def inherited(own: Known, within: Mapping[str, Known]) -> dict[str, Names]:
+    """Where places stand that are known of a node, by `SiteMap.within`: kind -> names."""
+    found: dict[str, Names] = {}
+    for kind, names in own.items():
+        for name in names:
+            for wider, more in within.get(f"{kind}/{name}", {}).items():
+                found[wider] = tuple(dict.fromkeys((*found.get(wider, ()), *more)))
+    return found
 
 
 def wrong_name(name: str) -> str:

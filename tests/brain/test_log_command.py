@@ -4,8 +4,11 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import orjson
 import pytest
 
@@ -14,7 +17,7 @@ from brain.adapters.archive_store import folder_name, path_of
 from brain.adapters.files import exclusive
 from brain.adapters.log import Record
 from brain.adapters.log_file import LogFileWriter, LogName
-from brain.cli.main import run
+from brain.cli.main import group, run
 
 LOG = LogName(cell="east", log="2026-11-25 16:57:51.534778+00:00")
 
@@ -138,3 +141,33 @@ def test_a_replay_that_is_killed_leaves_nothing_for_long(
     assert left, "some came while it was at work"
     assert said(capsys, "replay", str(file), "--into", str(into))[0] == 0
     assert {one.name for one in into.iterdir()} == {"lock", "history.sqlite", "state.snapshot"}
+
+
+def _commands(ctx: click.Context) -> Iterator[click.Context]:
+    """Every command below."""
+    found = ctx.command
+    if not isinstance(found, click.Group):
+        yield ctx
+        return
+    for name in found.list_commands(ctx):
+        below = found.get_command(ctx, name)
+        assert below is not None
+        yield from _commands(click.Context(below, info_name=name, parent=ctx))
+
+
+def test_no_two_options_of_a_command_fill_in_the_same() -> None:
+    """`gpuward log export --url http://brain` took the brain for an archive: both options were called url."""
+    several = {
+        ctx.command_path: twice
+        for ctx in _commands(click.Context(group({}), info_name="gpuward"))
+        if (twice := [name for name, n in Counter(one.name for one in ctx.command.params).items() if n > 1])
+    }
+    assert several == {}
+
+
+def test_a_log_is_exported_from_the_brain_that_is_named_behind_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody listens there."""
+    _, text = said(capsys, "export", str(tmp_path / "log.ndjson"), "--url", "http://127.0.0.1:9")
+    assert "no brain answers at http://127.0.0.1:9" in text

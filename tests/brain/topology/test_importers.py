@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent.contract.errors import ConfigError
 from brain.core.pack.spec import Place
-from brain.topology import infiniband, kubernetes, lldp, slurm, write
+from brain.topology import infiniband, kubernetes, lldp, places_file, slurm, write
 from brain.topology.merge import merged
 from brain.topology.site_map import SiteMap
 from tests import manual
@@ -238,6 +239,38 @@ def test_who_decides() -> None:
         "b: n3: leaf is l2 by a and x9 here: l2 is taken",
         "b: n4: rack is r1 by a and r2 here: r1 is taken",
     ]
+
+
+def test_where_racks_stand_is_told_by_hand_and_who_is_in_them_by_others(tmp_path: Path) -> None:
+    """A place's line holds for nodes that only another source puts there; the file goes before what comes later of them."""
+    (tmp_path / "by-hand.yaml").write_text(
+        "n9: {rack: r1}\nrack/r1: {row: a, power: [feed-a, feed-b], room: hall}\nrow/a: {cooling: loop-1}\nrack/r2: {row: b}\n"
+    )
+    hand = places_file.read(tmp_path / "by-hand.yaml")
+    nodes = {
+        "n1": Place(rack="r1", room="zone-1"),
+        "n2": Place(rack="r2", room="zone-2"),
+        "n3": Place(leaf="l1"),
+    }
+    site = merged([hand, SiteMap(source="nodes.json", places=nodes)], "all")
+    of_r1 = Place(rack="r1", row="a", power="feed-a", room="hall", cooling="loop-1", also=("power/feed-b",))
+    assert site.places == {
+        "n1": of_r1,
+        "n2": Place(rack="r2", row="b", room="zone-2"),
+        "n3": Place(leaf="l1"),
+        "n9": of_r1,
+    }
+    (told,) = warned(site)
+    assert told.startswith("nodes.json: ")
+    assert told.endswith("n1: room is hall by " + hand.source + " and zone-1 here: hall is taken")
+
+
+def test_a_leaf_switch_of_a_rack_is_told_by_hand(tmp_path: Path) -> None:
+    """A switch at the top of the rack, of nodes that the file does not name."""
+    (tmp_path / "by-hand.yaml").write_text("rack/r1: {leaf: tor-1}\n")
+    nodes = SiteMap(source="nodes.json", places={"n1": Place(rack="r1")})
+    site = merged([places_file.read(tmp_path / "by-hand.yaml"), nodes], "all")
+    assert site.places == {"n1": Place(rack="r1", leaf="tor-1")}
 
 
 def test_who_knows_one_of_several_does_not_contradict() -> None:
