@@ -20,6 +20,9 @@ from simulations.ladder.play import Play
 from simulations.ladder.played import LadderPlayed, TriedStep
 
 MOST_PLAYS = 3_000
+MOST_FINE = (
+    600  # plays that tell circumstances finely apart; a ladder with more ways is played with coarser ones
+)
 MOST_RUNS = 3  # later runs are as this one: a remedy that may be tried again for ever goes round
 
 
@@ -120,12 +123,13 @@ class _Player:
     cause: str
     requests: str
     compile_pack: Callable[[Pack], Compiled]
+    fine: bool = True
     plays: int = 0
     seen: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def played(self, script: Sequence[StepEnd]) -> LadderPlayed:
         self.plays += 1
-        if self.plays > MOST_PLAYS:
+        if self.plays > (MOST_FINE if self.fine else MOST_PLAYS):
             raise TooMany
         play = Play(
             self.pack,
@@ -147,7 +151,7 @@ class _Player:
         self, script: tuple[StepEnd, ...], played: LadderPlayed, asked: TriedStep, way: Mapping[int, int]
     ) -> Fork:
         """A step that is new. `way`: number of a step on the way here -> pages until then."""
-        number = self.seen[_circumstances(played, asked)] = len(self.seen) + 1
+        number = self.seen[_circumstances(played, asked, fine=self.fine)] = len(self.seen) + 1
         way = {**way, number: len(played.pages)}
         fork = Fork(number=number, asked=asked, after_s=asked.at - played.begun_at)
         for end in possible(self.actions[asked.step.action], asked.rung, asked.step, broken=asked.broken):
@@ -159,7 +163,7 @@ class _Player:
         played = self.played(script)
         if played.waits is None:
             return StepBranch(end=end, then=leaf(played))
-        again = self.seen.get(_circumstances(played, played.waits))
+        again = self.seen.get(_circumstances(played, played.waits, fine=self.fine))
         if again is None:
             return StepBranch(end=end, then=self.fork(script, played, played.waits, way))
         told = len(played.pages) > way.get(again, 0) or any(
@@ -181,18 +185,25 @@ def grown(
 ) -> Tree:
     """The tree of a runbook. `cause`: of the fault; empty: a person starts it. TooMany: it has more ways than are played."""
     cache = compile_pack or CompiledCache()
-    player = _Player(
-        pack=pack,
-        actions=actions,
-        fault=fault,
-        cause=cause or f"{REQUEST}-{runbook}",
-        requests="" if cause else runbook,
-        compile_pack=cache,
-    )
-    return Tree(runbook=runbook, cause=cause, root=player.root(), plays=player.plays)
+    for fine in (True, False):
+        player = _Player(
+            pack=pack,
+            actions=actions,
+            fault=fault,
+            cause=cause or f"{REQUEST}-{runbook}",
+            requests="" if cause else runbook,
+            compile_pack=cache,
+            fine=fine,
+        )
+        try:
+            return Tree(runbook=runbook, cause=cause, root=player.root(), plays=player.plays)
+        except TooMany:
+            if not fine:
+                raise
+    raise AssertionError("one of them returns or raises")
 
 
-def _circumstances(played: LadderPlayed, asked: TriedStep) -> tuple[object, ...]:
+def _circumstances(played: LadderPlayed, asked: TriedStep, *, fine: bool) -> tuple[object, ...]:
     """All on which it depends what follows: where the run stands, whether the fault is there, and what was done to the node."""
     disturbed = frozenset(
         one.rung.name for one in played.steps if one.run == asked.run and one.disrupts is not Disrupts.NOTHING
@@ -200,6 +211,8 @@ def _circumstances(played: LadderPlayed, asked: TriedStep) -> tuple[object, ...]
     returns_s, *around = played.around  # see `Play._around`
     if asked.run >= MOST_RUNS:  # what goes round for ever comes back at ever other times
         returns_s = returns_s is not None
+    if not fine:
+        returns_s, around = None, around[-1:]
     lost = any(one.end is StepEnd.RETURNS for one in played.steps)
     return (
         asked.runbook, min(asked.run, MOST_RUNS), asked.returning, asked.number, asked.attempt, asked.broken, disturbed, lost,

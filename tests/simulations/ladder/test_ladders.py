@@ -268,6 +268,7 @@ def test_a_start_that_another_one_overtakes_is_never_over() -> None:
 def test_too_many_ways_are_told_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who wrote the runbook is told what to do."""
     monkeypatch.setattr("simulations.ladder.tree.MOST_PLAYS", 5)
+    monkeypatch.setattr("simulations.ladder.tree.MOST_FINE", 5)
     done = CliRunner().invoke(simulate, ["--runbook", "connect-rdma"])
     assert isinstance(done.exception, ConfigError)
     assert "connect-rdma has more ways than are played" in str(done.exception)
