@@ -1,11 +1,11 @@
-"""Incidents: one for each fault. TRANSITIONS is the only table of their state changes."""
+"""Incidents: one for each fault. TRANSITIONS is the only table of their state changes. One machine, one file, long as it is."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
 from brain.core import affected, explaining, ids, known, recurrence, several
 from brain.core.context import Context
-from brain.core.faults import cards, parts, releases, situations, spread, sprees, wider
+from brain.core.faults import at_once, cards, parts, releases, situations, spread, sprees, wider
 from brain.core.healing import drains, runs
 from brain.core.pack.spec import Paging, Priority, Rule
 from brain.core.pack.topology import JOB, node_of, type_of
@@ -337,14 +337,15 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     if symptom.cause_at:  # what stood before it began is no part of it
         incident.evidence = [one for one in incident.evidence if not spread.stood_before(symptom, one.node)]
     known = [fact.id for fact in incident.evidence]
-    for fact in symptom.evidence:
-        if fact.id not in known and len(incident.evidence) < MAX_LISTED:
-            incident.evidence.append(fact)
-    affected.add(ctx, incident, symptom.members or releases.ill_with(ctx, symptom))
+    incident.evidence += [fact for fact in symptom.evidence if fact.id not in known]
+    del incident.evidence[max(MAX_LISTED, len(known)) :]
+    affected.add(ctx, incident, at_once.ill_with(symptom) or releases.ill_with(ctx, symptom))
     _explain_more(ctx, incident, (*releases.explains(ctx, symptom), *sprees.explains(ctx, symptom)))
     rule = ctx.compiled.rules.get(incident.rule)
     if symptom.members and rule is not None and rule.severity < incident.severity and not symptom.at_once:
         _raise(ctx, incident, rule.severity, f"{len(symptom.members)} nodes show it by now", incident.scope)
+    if symptom.at_once:
+        _absorb(ctx, incident)
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:
         incident.stale = False
         text = f"a fresh fact confirms it ({symptom.name})"

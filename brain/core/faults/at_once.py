@@ -18,6 +18,7 @@ from brain.core.state import Burst, Node, SymptomState
 FEWEST = 8  # nodes, whatever the site's `shared_nodes`
 FIRST_LOOK_S = 120.0  # so long after it has started an agent tells what it found
 MAX_BURSTS = 8  # of one spread that are remembered, the newest
+BESIDE_S = 1.0  # so much longer it is waited for the last of another burst
 SLACK_S = 5.0  # a first fact may be so much older than the start
 
 
@@ -44,6 +45,34 @@ def grows(ctx: Context, symptom: Symptom, wide: SymptomState, at: float, soon_s:
     if begun := _together(ctx, symptom, wide):
         burst = Burst(since=begun[0], until=begun[-1], size=len(begun))
         wide.bursts = [*wide.bursts, burst][-MAX_BURSTS:]
+
+
+def is_apart(wide: SymptomState, node: str) -> bool:
+    """Whether the node fell ill by itself, after every burst that a cause of few nodes is made of: eight nodes that wait for
+    their parts, or that lie, must not keep the others of a cell from being told and healed.
+    """
+    at = wide.members.get(node)
+    return (
+        wide.at_once
+        and bool(wide.bursts)
+        and at is not None
+        and all(at > burst.until for burst in wide.bursts)
+    )
+
+
+def ill_with(wide: SymptomState) -> dict[str, float]:
+    """The nodes that the shared cause is about, with the times when they fell ill: without those that fell ill by themselves."""
+    if not wide.at_once:
+        return wide.members
+    return {node: at for node, at in wide.members.items() if not is_apart(wide, node)}
+
+
+def alone_in_s(ctx: Context, wide: SymptomState, node: str) -> float:
+    """In so many seconds a node that fell ill by itself is no longer the first of another burst; infinity: it is no such node."""
+    symptom = ctx.compiled.symptoms.get(wide.name)
+    if symptom is None or not is_apart(wide, node):
+        return math.inf
+    return wide.members[node] + symptom.at_once_s + BESIDE_S - ctx.now
 
 
 def still_ill(wide: SymptomState, burst: Burst) -> int:

@@ -218,7 +218,7 @@ def _count_in(
     wide = ctx.state.symptoms.get(key)
     if wide is None:
         wide = ctx.state.symptoms[key] = SymptomState(name=symptom.name, scope=scope, since=state.since)
-    joined = node not in wide.members
+    joined, bursts = node not in wide.members, len(wide.bursts)
     spread.joins(ctx, symptom, wide, node, state.since)
     wide.last = max(wide.last, state.last)
     wide.arrived = ctx.now
@@ -232,6 +232,7 @@ def _count_in(
         dated = not wide.cause_at and spread.date(ctx, symptom, wide)
         if (
             dated
+            or len(wide.bursts) != bursts  # those of another burst have incidents of their own by now
             or spread.grew_large(ctx, symptom, wide)
             or asking.judged_again(ctx, symptom, wide)
             or asking.was_closed(ctx, symptom)

@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import jobs, places, reached, releases, spread
+from brain.core.faults import at_once, jobs, places, reached, releases, spread
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Priority, Rule, Symptom
 from brain.core.pack.topology import CELL, JOB, node_of, type_of
@@ -150,6 +150,23 @@ def holds_nearly_all(ctx: Context, incident: Incident, cause: str, scope: str) -
     return False
 
 
+def is_apart(ctx: Context, incident: Incident, scope: str) -> bool:
+    """Whether what is ill at the scope fell ill by itself, after the few nodes of the incident that did so at once: of a place,
+    all of its nodes.
+    """
+    rule = ctx.compiled.rules.get(incident.rule) if not incident.node else None
+    found = counted(ctx, rule, incident.scope) if rule is not None else None
+    if found is None or not found[1].at_once:
+        return False
+    if node := node_of(scope):
+        return at_once.is_apart(found[1], node)
+    there = (
+        ctx.state.symptoms.get(ids.key(one.name, scope)) for one in ctx.compiled.spreads.get(found[0].of, ())
+    )
+    members = next((one.members for one in there if one is not None and one.active), {})
+    return bool(members) and all(at_once.is_apart(found[1], node) for node in members)
+
+
 def explained(ctx: Context, incident: Incident) -> Iterator[Incident]:
     """The open incidents of the same family that this one explains, by the judgement of places."""
     rule = ctx.compiled.rules.get(incident.rule)
@@ -254,8 +271,13 @@ def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
         if incident is None or incident.scope != scope or scope == wide.scope:
             continue
         there = counted(ctx, ctx.compiled.rules[ids.name_of(match)], scope)
-        much = there is not None and len(there[1].members) >= 2 * len(here)
-        if there is not None and much and here.keys() <= there[1].members.keys():
+        if (
+            there is None
+            or len(there[1].members) < 2 * len(here)
+            or not here.keys() <= there[1].members.keys()
+        ):
+            continue
+        if not all(at_once.is_apart(there[1], node) for node in here):
             return match
     return ""
 

@@ -9,7 +9,7 @@ from agent.contract.counted import counted
 from brain.core import ids, stops
 from brain.core.context import Context
 from brain.core.effects import AskJobs
-from brain.core.faults import situations
+from brain.core.faults import at_once, situations
 from brain.core.healing import approvals, drains, looks, plans, unheard
 from brain.core.healing.limits import answers, breaker, offender, related, tries
 from brain.core.healing.modes import mode_of, taken_back
@@ -182,15 +182,22 @@ def _of_others(case: Case) -> str:
 
 def shared(case: Case) -> Verdict | None:
     """Law 6: when many nodes show the same symptom, no per-node action."""
-    for place in (*case.ctx.compiled.topology.above(case.run.node),) if case.run.node else ():
-        for symptom in case.ctx.index.active.get(place, {}).values():
-            if _counts_one_of(case.ctx, symptom, case.incident):
-                reason = f"{len(symptom.members)} nodes of {symptom.scope} show it: the cause is taken to be shared"
-                lasts_s = case.ctx.now - (symptom.cause_at or symptom.since)
-                again_s = min(
-                    AGAIN_S, max(RETRY_S, lasts_s / 20)
-                )  # its end wakes the run, and is asked about all the same
-                return Verdict(answer=Decision.HOLD, gate="shared", reason=reason, retry_s=again_s)
+    ctx, node = case.ctx, case.run.node
+    for place in (*ctx.compiled.topology.above(node),) if node else ():
+        for symptom in ctx.index.active.get(place, {}).values():
+            alone_in_s = at_once.alone_in_s(ctx, symptom, node)
+            if alone_in_s <= 0 or not _counts_one_of(ctx, symptom, case.incident):
+                continue
+            reason = (
+                f"{len(symptom.members)} nodes of {symptom.scope} show it: the cause is taken to be shared"
+            )
+            lasts_s = ctx.now - (symptom.cause_at or symptom.since)
+            again_s = min(
+                AGAIN_S, max(RETRY_S, lasts_s / 20)
+            )  # its end wakes the run, and is asked about all the same
+            return Verdict(
+                answer=Decision.HOLD, gate="shared", reason=reason, retry_s=min(again_s, alone_in_s)
+            )
     return None
 
 

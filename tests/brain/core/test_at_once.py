@@ -194,3 +194,31 @@ def test_a_remedy_that_is_faster_than_the_burst_does_not_hide_it() -> None:
     assert [one.cause for one in story.incidents() if one.scope == "cell"] == ["fabric-suspected"]
     treated = {node for node, action in story.actions() if action == "ib.port_reset"}
     assert treated <= {"n0", "n1", "n2"}  # they came before the last one was known
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_who_falls_ill_hours_later_is_told_and_healed(restarts: bool) -> None:
+    """Eight that wait for their parts, or that lie, do not stop the others of the cell."""
+    story = site()
+    assert len(ill(story, 8, 0)) == 1
+    if restarts:
+        story.engine.state = parse(dump(story.engine.state))
+    for number, later in enumerate((4 * 3600, 9 * 3600)):
+        story.event(later, "link.state", "link/eth0", f"n{300 + number}", up=False)
+        story.run(later + 600)
+        own = [one for one in story.incidents() if one.node == f"n{300 + number}"]
+        assert [one.state.value for one in own] == ["needs_human"], "its remedy was tried, and did not help"
+        assert own[0].pages.sent
+    assert {node for node, action in story.actions() if action == "link.bounce"} == {"n300", "n301"}
+
+
+def test_one_of_the_eight_is_not_told_alone() -> None:
+    """Nor is one that falls ill within minutes of them."""
+    story = site()
+    ill(story, 8, 0)
+    story.event(2600, "link.state", "link/eth0", "n3", up=False)
+    story.run(4000)
+    assert not story.actions()
+    later = site()
+    ill(later, 8, 0)
+    assert not later.actions()
