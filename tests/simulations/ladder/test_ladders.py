@@ -22,7 +22,7 @@ from simulations.ladder.fault import ToldFault, leading_to
 from simulations.ladder.play import Play
 from simulations.ladder.played import LadderPlayed
 from simulations.ladder.rehearsal import NOTHING, rehearsed
-from simulations.ladder.tree import Fork, Leaf, Round, Tree, WayEnd, leaf
+from simulations.ladder.tree import MOST_RUNS, Fork, Leaf, Round, Tree, WayEnd, leaf
 from simulations.simulate import simulate
 
 
@@ -227,10 +227,15 @@ def scripts_to(tree: Tree) -> Iterator[tuple[tuple[StepEnd, ...], Fork]]:
     [("inspect-fabric", ""), ("return-node", ""), ("connect-rdma", "rdma-connect-failed")],
 )
 def test_what_is_shown_once_ends_so_whichever_way_leads_there(runbook: str, cause: str) -> None:
-    """A check that failed is told at the end, and a node that has died is away: then a step is not in the same circumstances."""
+    """A check that failed is told at the end, and a node that has died is away: then a step is not in the same circumstances.
+
+    From the third run on circumstances are coarser: runs that may begin again for ever would have no end (tree.py).
+    """
     tree = tree_of(runbook, cause)
     compared = 0
     for way, fork in scripts_to(tree):
+        if fork.asked.run >= MOST_RUNS:
+            continue
         for branch in fork.branches:
             if not isinstance(branch.then, Leaf):
                 continue
