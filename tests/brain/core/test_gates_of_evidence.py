@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from brain.core.faults.at_once import BESIDE_S
 from brain.core.healing import gates
 from brain.core.healing.verdicts import Verdict
-from brain.core.state import Evidence, RunState
+from brain.core.state import Burst, Evidence, RunState
 from tests.brain.core.cell import GPU, NOW, Cell, Given, ask_a_person, table, wait
 from tests.brain.core.givens import approved, on, opened, sick, site, stale, started_by
 
@@ -260,3 +261,23 @@ NOTHING_NEW = "the node has looked again and reports nothing new; an approval is
 def test_stale(givens: list[Given], answer: Verdict | None) -> None:
     """Law 13: what was old when it arrived may be over by now: a fresh sign or a person."""
     assert Cell(*givens).asks(gates.stale) == answer
+
+
+@pytest.mark.parametrize(("ago_s", "again_s"), [(100.0, None), (BESIDE_S, None), (0.5, 0.5), (-20.0, 21.0)])
+def test_who_fell_ill_by_himself_waits_for_no_burst_of_others(ago_s: float, again_s: float | None) -> None:
+    """A few nodes that fell ill at once hold the others only while these may be the first of another burst."""
+    cell = Cell(sick("cell", "off_bus_cell", 30))
+    wide = cell.state.symptoms["off_bus_cell@cell"]
+    wide.members["n1"] = NOW - ago_s
+    assert cell.asks(gates.shared) == many(31, "cell")
+    wide.at_once, wide.bursts = True, [Burst(since=NOW - 650, until=NOW - 600, size=8)]
+    verdict = cell.asks(gates.shared)
+    assert (verdict.retry_s if verdict else None) == again_s
+    wide.members["n1"] = NOW - 600  # one of them
+    assert cell.asks(gates.shared) == many(31, "cell")
+
+
+def test_what_many_show_besides_hides_no_shared_cause() -> None:
+    """Of several symptoms of the cell the one that counts need not be the first."""
+    cell = Cell(sick("cell", "hot_cell", 30), sick("cell", "off_bus_cell", 30))
+    assert cell.asks(gates.shared) == many(30, "cell")
