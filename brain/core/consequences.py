@@ -3,7 +3,17 @@
 Each consequence may lead to more: they wait in the context, and `propagate` handles them until none is left.
 """
 
-from brain.core import demotion, endings, explaining, ids, incidents, known, left_drained, recurrence
+from brain.core import (
+    demotion,
+    endings,
+    explaining,
+    ids,
+    incidents,
+    known,
+    left_drained,
+    recurrence,
+    remedying,
+)
 from brain.core.context import Context
 from brain.core.faults import growing, reach, situations, spread, sprees, symptoms, wider
 from brain.core.healing import at_work, blame, drains, run_states, runs, steps, told, turns
@@ -46,7 +56,7 @@ def incident_timer(ctx: Context, incident: Incident) -> None:
     elif incident.state is IncidentState.RECOVERED and incident.matching_rules:
         still = ", ".join(incident.matching_rules)
         incidents.transition(ctx, incident, IncidentTrigger.RECURRED, f"it is not over: {still} matches")
-        _remedy(ctx, incident)
+        remedying.begin(ctx, incident)
     elif incident.state is IncidentState.RECOVERED:
         run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
         incidents.transition(
@@ -75,7 +85,7 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
     if run is None and not shared and not wanes and not drained:
         incidents.transition(ctx, incident, IncidentTrigger.HOLD_OFF_ENDED, "nothing wider explains it")
         demotion.incident_opened(ctx, incident)
-        _remedy(ctx, incident)
+        remedying.begin(ctx, incident)
         return
     why = "few nodes show it by now: it is judged when it is over, or grows again"
     if (
@@ -87,17 +97,6 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
     waited_s = ctx.now - incident.hold_off_until  # each check is a message on the log
     again_s = again_s or max(RECHECK_S, min(60.0, waited_s / 60))
     ctx.set_timer(f"incident:{incident.id}", ctx.now + again_s)
-
-
-def _remedy(ctx: Context, incident: Incident) -> None:
-    """Pages for an open incident and starts its runbook."""
-    if text := incident.because if incident.page is Paging.OPEN else recurrence.does_not_last(ctx, incident):
-        escalation.open_page(ctx, incident, text)
-    if incident.runbook in ctx.compiled.runbooks:
-        incidents.transition(ctx, incident, IncidentTrigger.RUN_STARTED, f"runbook {incident.runbook}")
-        runs.start(ctx, incident)
-    elif incident.page is not Paging.NEVER:
-        escalation.open_page(ctx, incident, f"no runbook for it: {incident.because}")
 
 
 def judge(ctx: Context, changed: list[SymptomState]) -> None:
@@ -147,12 +146,12 @@ def match_began(ctx: Context, rule: str, scope: str) -> None:
         and not incident.runs
         and incident.runbook in ctx.compiled.runbooks
     ):
-        _remedy(ctx, incident)
+        remedying.begin(ctx, incident)
     elif incident.state is IncidentState.RECOVERED:
         ctx.cancel_timer(f"incident:{incident.id}")
         incidents.transition(ctx, incident, IncidentTrigger.RECURRED, f"it is back: rule {rule} at {scope}")
         recurrence.came(ctx, incident)
-        _remedy(ctx, incident)
+        remedying.begin(ctx, incident)
     elif incident.page is Paging.OPEN:
         escalation.open_page(ctx, incident, incident.because)
 

@@ -1,18 +1,17 @@
-"""Incidents: one for each fault. TRANSITIONS is the only table of their state changes. One machine, one file, long as it is."""
+"""Incidents: one for each fault. TRANSITIONS is the only table of their state changes."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
-from brain.core import affected, explaining, ids, known, recurrence, several
+from brain.core import affected, explaining, ids, known, listed, recurrence, several
 from brain.core.context import Context
-from brain.core.faults import at_once, cards, parts, releases, situations, spread, sprees, wider
+from brain.core.faults import at_once, cards, parts, releases, situations, sprees, wider
 from brain.core.healing import drains, runs
 from brain.core.pack.spec import Paging, Priority, Rule
 from brain.core.pack.topology import JOB, node_of, type_of
 from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, RunState, SymptomState
 
-MAX_LISTED = 40  # facts that an incident lists
 RETURN_RUNBOOK = "return-node"  # gives a node back that gpuward has drained
 
 
@@ -124,7 +123,7 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
         by.explains += 1
         affected.add(ctx, by, [node_of(scope)])
         ctx.show(by)
-        if by.explains <= MAX_LISTED:
+        if by.explains <= listed.MAX_LISTED:
             text = f"{cause} at {scope} is explained by {by.cause} at {by.scope}"
             ctx.note("incident.explains", text, incident=by.id, scope=scope)
         if parts.belongs(ctx, by, rule, scope):
@@ -330,15 +329,7 @@ def _gather(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
 
 def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     """Takes over a symptom that began or has new facts. A fresh fact ends the incident's being stale."""
-    key = ids.key(symptom.name, symptom.scope)
-    if key not in incident.symptoms:
-        incident.symptoms.append(key)
-        incident.symptom_count = len(incident.symptoms)
-    if symptom.cause_at:  # what stood before it began is no part of it
-        incident.evidence = [one for one in incident.evidence if not spread.stood_before(symptom, one.node)]
-    known = [fact.id for fact in incident.evidence]
-    incident.evidence += [fact for fact in symptom.evidence if fact.id not in known]
-    del incident.evidence[max(MAX_LISTED, len(known)) :]
+    listed.take(incident, symptom)
     affected.add(ctx, incident, at_once.ill_with(symptom) or releases.ill_with(ctx, symptom))
     _explain_more(ctx, incident, (*releases.explains(ctx, symptom), *sprees.explains(ctx, symptom)))
     rule = ctx.compiled.rules.get(incident.rule)

@@ -10,6 +10,13 @@ from brain.core.state import SymptomState
 JUDGED_AGAIN_S = 60.0  # so long after more nodes have come it is asked again which place it is, at the latest
 
 
+def is_due(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> bool:
+    """Whether it is asked which place it is, now that one more node shows it."""
+    return (
+        judged_again(ctx, symptom, wide) or was_closed(ctx, symptom) or nobody_has(ctx, symptom, wide, node)
+    )
+
+
 def judged_again(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """Whether it is asked again which place it is, now that one more node shows it: twice for each doubling."""
     count = len(wide.members)

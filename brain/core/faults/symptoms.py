@@ -234,9 +234,7 @@ def _count_in(
             dated
             or len(wide.bursts) != bursts  # those of another burst have incidents of their own by now
             or spread.grew_large(ctx, symptom, wide)
-            or asking.judged_again(ctx, symptom, wide)
-            or asking.was_closed(ctx, symptom)
-            or asking.nobody_has(ctx, symptom, wide, node)
+            or asking.is_due(ctx, symptom, wide, node)
         ):
             yield asking.judged_now(wide)
         elif asking.is_unjudged(ctx, symptom, wide):

@@ -6,7 +6,7 @@ import pytest
 
 from brain.core import incidents
 from brain.core.effects import ShowIncident
-from brain.core.incidents import MAX_LISTED
+from brain.core.listed import MAX_LISTED
 from brain.core.pack.spec import Place
 from brain.core.state import Evidence, IncidentState, SymptomState
 from tests.brain.core.cell import GPU as ONE_GPU
