@@ -17,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from agent.contract.messages import Event
 from brain.cli.client import Client
-from tests.benchmarks.console import LOADS, heap
+from tests.benchmarks.console import LOADS, Drawn, heap, paints
 from tests.benchmarks.figures import Figure, percentile
 from tests.benchmarks.full_brain import event, full, publish
 from tests.e2e.stack import Stack
@@ -39,6 +39,7 @@ _WATCH_PAINT = """() => {
     }
     new MutationObserver(look).observe(document, {childList: true, subtree: true, attributes: true})
 }"""
+_NOW = Drawn(path="/", waits="() => window.drawn_at", at="window.drawn_at", before=f"({_WATCH_PAINT})()")
 # When a text first stands on the page, by the machine's clock.
 _WATCH_TEXT = """(token) => {
     window.seen_at = 0
@@ -62,7 +63,7 @@ def run() -> list[Figure]:
         chromium() as browser,
     ):
         token = whole.ann.read_text().strip()
-        desk, phone = (_paints(browser, whole.url, token, size) for size in (DESK, PHONE))
+        desk, phone = (paints(browser, whole.url, token, size, _NOW) for size in (DESK, PHONE))
         with look(browser, whole.url, DESK) as one:
             one.log_in(token)
             seen = _seen(one.page, whole)
@@ -100,20 +101,6 @@ def run() -> list[Figure]:
             met=held[0] <= HEAP_MB,
         ),
     ]
-
-
-def _paints(browser: Browser, url: str, token: str, size: tuple[int, int]) -> list[float]:
-    """Milliseconds from the address to the first frame with what was loaded, in a browser that has been here never before."""
-    found = []
-    for _ in range(LOADS):
-        with look(browser, url, size) as one:
-            one.log_in(token)
-            page = one.context.new_page()
-            page.add_init_script(f"({_WATCH_PAINT})()")
-            page.goto(f"{url}/")
-            page.wait_for_function("() => window.drawn_at")
-            found.append(float(page.evaluate("window.drawn_at")))
-    return found
 
 
 def _seen(page: Page, whole: Stack) -> list[float]:
