@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from agent.shared.log_fields import about
 from brain.adapters.timers import Timers
@@ -58,9 +58,9 @@ class EffectExecutor:
         self._traced = traced
         self._to_tell: list[SendPage | Note] = []
 
-    def execute(self, effects: Iterable[Effect]) -> None:
+    def execute(self, effects: Sequence[Effect]) -> None:
         """Executes the effects of one input, if this brain leads. Otherwise the leader does, or did when it was new."""
-        if not self._leadership.leads():
+        if not effects or not self._leadership.leads():  # most inputs have none
             return
         epoch = self._leadership.epoch
         for effect in effects:

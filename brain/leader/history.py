@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 
+from agent.contract.messages import Event
 from agent.shared.tasks import abandonable
 from brain.adapters.history_queries import is_damage
 from brain.adapters.parts import INVENTORY
@@ -150,16 +151,17 @@ class HistoryWriter:
         self._handled = seq
         if self._overflowed:
             return
+        self._unwritten.set()  # the position, at least
+        told = given.event if isinstance(given, EventSeen) and self._tells_of_parts(given.event) else None
+        if not effects and told is None:  # most inputs
+            return
         pending = self._pending
         if pending.size >= MOST_WAITING:
             self._overflow()
             return
+        if told is not None:
+            pending.told.append((seq, at, told))
         who = given.who if isinstance(given, OperatorCommand) else ""
-        if isinstance(given, EventSeen):
-            event = given.event
-            if event.kind.startswith(INVENTORY) or self._boots.get(event.node) != event.boot:
-                self._boots[event.node] = event.boot
-                pending.told.append((seq, at, event))
         for effect in effects:
             match effect:
                 case Note():
@@ -170,7 +172,13 @@ class HistoryWriter:
                     pending.runs[run.id] = run
                 case _:
                     continue
-        self._unwritten.set()
+
+    def _tells_of_parts(self, event: Event) -> bool:
+        """Whether a node tells of its parts, or that it has started anew."""
+        if event.kind.startswith(INVENTORY) or self._boots.get(event.node) != event.boot:
+            self._boots[event.node] = event.boot
+            return True
+        return False
 
     def _overflow(self) -> None:
         _log.error(

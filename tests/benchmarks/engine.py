@@ -1,5 +1,6 @@
 """The engine alone, with the whole rule pack: events a second in backtest, a storm, many faults at once, memory."""
 
+import gc
 import random
 import resource
 import statistics
@@ -11,6 +12,7 @@ from typing import Any
 
 from agent.contract.messages import Event, Severity
 from brain.adapters import pack as packs
+from brain.cli.run import COLLECT_AFTER
 from brain.core.engine import Engine
 from brain.core.inputs import EventSeen, Input, Leader, PackLoaded
 from brain.core.pack.actions import ACTIONS
@@ -124,8 +126,8 @@ def throughput(rules: Pack) -> Figure:
         what="engine in backtest, whole rule pack",
         value=f"{rate:,.0f} events/s",
         beside=f"{min(rates):,.0f} to {max(rates):,.0f}; ansible-rulebook 4,900",
-        target="≥ 20,000 events/s",
-        met=rate >= 20_000,
+        target="≥ 50,000 events/s",
+        met=rate >= 50_000,
     )
 
 
@@ -146,8 +148,8 @@ def storm(rules: Pack) -> Figure:
         what="storm: 10,000 nodes lose a link in one second",
         value=f"{opened} incident, {acted} actions, {spent:.2f} s of engine time",
         beside=f"{min(times):.2f} to {max(times):.2f} s",
-        target="one incident, ≤ 2 s, no per-node action",
-        met=opened == 1 and acted == 0 and spent <= 2,
+        target="one incident, ≤ 1.5 s, no per-node action",
+        met=opened == 1 and acted == 0 and spent <= 1.5,
     )
 
 
@@ -214,8 +216,8 @@ def independent_faults(rules: Pack) -> Figure:
         what="750 independent faults at once",
         value=f"{decided} incidents, {spent:.2f} s of engine time",
         beside=f"{min(times):.2f} to {max(times):.2f} s; the peer needs 304 s",
-        target="≤ 1 s",
-        met=spent <= 1,
+        target="≤ 0.2 s",
+        met=spent <= 0.2,
     )
 
 
@@ -235,6 +237,15 @@ def memory(rules: Pack) -> Figure:
 
 
 def run() -> list[Figure]:
-    """All figures of this file."""
-    rules = pack()
-    return [throughput(rules), storm(rules), storm_in_places(rules), independent_faults(rules), memory(rules)]
+    """All figures of this file, with Python's collector as a brain sets it."""
+    before = gc.get_threshold()
+    gc.set_threshold(*COLLECT_AFTER)
+    try:
+        return _all(pack())
+    finally:
+        gc.set_threshold(*before)
+
+
+def _all(rules: Pack) -> list[Figure]:
+    peak = memory(rules)  # first: it is the peak of this process
+    return [throughput(rules), storm(rules), storm_in_places(rules), independent_faults(rules), peak]

@@ -1,5 +1,7 @@
 """When it is asked again which place a shared cause is: as its nodes become more, and once more when they have stopped. Pure."""
 
+from collections.abc import Iterable
+
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import jobs, wider
@@ -49,10 +51,15 @@ def nobody_has(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) ->
     counting = ctx.compiled.counting.get(symptom.of, ())
     if not any((rule.cause or rule.name) in ctx.index.by_cause for rule in counting):
         return False  # what explains it counts no nodes
-    around = (*ctx.compiled.topology.above(node), *jobs.around(ctx, symptom.of, (node,)))
-    if any(wider.match_at(ctx, symptom.of, place) in ctx.index.by_match for place in around):
+    if _has_incident(ctx, symptom.of, reversed(ctx.compiled.topology.above(node))):  # a storm's is wide
+        return False
+    if _has_incident(ctx, symptom.of, jobs.around(ctx, symptom.of, (node,))):
         return False
     return not wider.explainer(ctx, ctx.compiled.rules[ids.name_of(match)], wide.scope)
+
+
+def _has_incident(ctx: Context, of: str, places: Iterable[str]) -> bool:
+    return any(wider.match_at(ctx, of, place) in ctx.index.by_match for place in places)
 
 
 def was_closed(ctx: Context, symptom: Symptom) -> bool:

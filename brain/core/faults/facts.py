@@ -12,7 +12,7 @@ from brain.core.state import Evidence, SymptomState
 
 MAX_HITS = 1000  # facts kept in one window; `gpuward check` refuses a flapping symptom that needs more
 MAX_EVIDENCE = 6  # the first facts and the newest
-_time_of = itemgetter(0)  # of a hit
+_time_of, _weight_of = itemgetter(0), itemgetter(1)  # of a hit
 
 
 def overruled(overrides: Iterable[tuple[Override, Where]], event: Event) -> Event:
@@ -54,7 +54,8 @@ def window(state: SymptomState, at: float, weight: float, symptom: Symptom) -> f
         del hits[:-MAX_HITS]
     if hits and not state.active:
         state.since = hits[0][0]
-    return sum([each[1] for each in hits])
+    total: float = sum(map(_weight_of, hits))
+    return total
 
 
 def met(symptom: Symptom, state: SymptomState, event: Event, at: float, now: float, *, was_on: bool) -> bool:
