@@ -353,7 +353,7 @@ def _released(ctx: Context, incident: Incident) -> None:
     if not incident.inhibits and not incident.inhibits_on_node:
         return
     for of_job, job in list(explaining.jobs_explained(ctx, incident)):
-        _job_is_left(ctx, incident, of_job, job)
+        _left(ctx, incident, of_job, job)
     here = ctx.index.matched.get(incident.node, {}) if incident.node else ctx.state.matched
     if wider.taken_over(ctx, incident):
         here = {}  # that one explains all that it did
@@ -362,21 +362,21 @@ def _released(ctx: Context, incident: Incident) -> None:
     for scope in list(here):
         for name in list(ctx.state.matched.get(scope, ())):
             if reach.may_explain(ctx, incident, ctx.compiled.cause(name), scope):
-                _again(ctx, name, scope)
+                _left(ctx, incident, ctx.compiled.rules[name], scope)
     for match in list(incident.known):
         known.hand_on(ctx, incident, match, explaining.standing_for(ctx, match))
 
 
-def _job_is_left(ctx: Context, former: Incident, rule: Rule, scope: str) -> None:
-    """What explained a job is over. What the job's logs told until then came of it; a newer word of them is news again."""
-    if former.state is IncidentState.EXPLAINED or explaining.lasts(ctx, rule):
+def _left(ctx: Context, former: Incident, rule: Rule, scope: str) -> None:
+    """What explained a match is over. What the logs of a job told until then came of it; a newer word of them is news again."""
+    if former.state is IncidentState.EXPLAINED or not explaining.is_word_of_jobs(ctx, rule):
         _again(ctx, rule.name, scope)
-    elif explaining.explained_by(ctx, rule, scope) is None:
+    elif explaining.is_untold(ctx, rule.name, scope) and explaining.explained_by(ctx, rule, scope) is None:
         ctx.state.dismissed[ids.key(rule.name, scope)] = ctx.now
 
 
 def _again(ctx: Context, rule: str, scope: str) -> None:
-    if rule in ctx.state.matched.get(scope, ()) and ids.key(rule, scope) not in ctx.index.by_match:
+    if explaining.is_untold(ctx, rule, scope):
         match_began(ctx, rule, scope)
 
 

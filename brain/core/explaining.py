@@ -104,12 +104,18 @@ def jobs_explained(ctx: Context, incident: Incident) -> Iterator[tuple[Rule, str
                     yield rule, job
 
 
-def lasts(ctx: Context, rule: Rule) -> bool:
-    """Whether what the rule counts lasts until a fact ends it, and does not only happen."""
-    return any(
-        (spec := ctx.compiled.symptoms.get(of)) is not None and bool(spec.clear)
-        for of in ctx.compiled.families.get(rule.name, ())
-    )
+def is_word_of_jobs(ctx: Context, rule: Rule) -> bool:
+    """Whether all that the rule names, or counts nodes by, is told by logs of jobs, and does not last until a fact ends it."""
+    named = ctx.compiled.families.get(rule.name) or tuple(symptoms_in(rule.when))
+    specs = [ctx.compiled.symptoms.get(of) for of in named if of in ctx.compiled.by_job]
+    return bool(named) and len(specs) == len(named) and not any(spec and spec.clear for spec in specs)
+
+
+def is_untold(ctx: Context, rule: str, scope: str) -> bool:
+    """Whether a match has no incident, and was not closed, by an operator or with what explained it."""
+    match = ids.key(rule, scope)
+    known = match in ctx.index.by_match or match in ctx.state.dismissed
+    return not known and rule in ctx.state.matched.get(scope, ())
 
 
 def is_dismissed(ctx: Context, rule: Rule, scope: str) -> bool:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from brain.core import affected, explaining, ids, known, listed, recurrence, several
 from brain.core.context import Context
 from brain.core.faults import at_once, cards, parts, releases, situations, sprees, wider
-from brain.core.healing import drains, runs
+from brain.core.healing import at_work, drains, runs
 from brain.core.pack.spec import Paging, Priority, Rule
 from brain.core.pack.topology import JOB, node_of, type_of
 from brain.core.paging import escalation
@@ -58,6 +58,8 @@ def transition(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: 
     ctx.show(incident)
     data: dict[str, str | bool] = {"cause": incident.cause, "quiet": in_hold_off}
     ctx.note(f"incident.{after}", why, incident=incident.id, scope=incident.scope, data=data)
+    if in_hold_off and after is S.CLOSED:
+        at_work.ended(ctx, incident)
     if after in OVER:
         _end(ctx, incident, why, by_operator=trigger is T.CLOSED_BY_OPERATOR)
     return True

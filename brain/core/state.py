@@ -118,6 +118,8 @@ class SymptomState:
     on: bool = False
     # spread: node -> when the counted symptom began there
     members: dict[str, float] = field(default_factory=dict)
+    # spread of a job: how many nodes it has, by its scheduler; 0: nobody says
+    size: int = 0
     # active spread: when the shared cause began; what began before stood there already. 0: they came one by one
     cause_at: float = 0.0
     # active spread: so few show it that only their falling ill at once (Symptom.at_once_s) makes it shared
@@ -247,6 +249,8 @@ class Run:
     looked_since: float = 0.0
     # who else had drained the node when we were to drain it, as a sentence; empty: nobody
     kept_out: str = ""
+    # since when the scheduler has not answered the gate that asks what runs on the node; 0: it has, or was not asked
+    jobs_asked_since: float = 0.0
     # when it was first held because the faults of several nodes belong together; 0: never
     related_since: float = 0.0
     # a gate found that its remedy has been tried too often
@@ -838,6 +842,8 @@ class State:
     minutes: dict[str, JobMinute] = field(default_factory=dict)
     # job -> its steps, the one that was told last standing last; bounded
     steps: dict[str, JobSteps] = field(default_factory=dict)
+    # node that people have drained -> (for how long it was silent in all, in seconds, and until when the last time); bounded
+    shifts: dict[str, tuple[float, float]] = field(default_factory=dict)
     # node -> since when it has had its versions
     traits: dict[str, Traits] = field(default_factory=dict)
     # "<symptom>" or "<symptom>/<xid>" -> node -> when it last began there, the newest last; for 28 days; bounded

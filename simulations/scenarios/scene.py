@@ -27,6 +27,7 @@ from brain.core.inputs import (
     StepResult,
     TimerFired,
 )
+from brain.core.jobs_seen import JobSeen
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Mode, ModeSetting, Pack, Place, Settings
@@ -65,7 +66,7 @@ def auto(
     `pack`: the rules; None: gpuward's own. `inspect_s`: nodes are inspected so often; 0: never. `places`: of the nodes; None: the
     usual ones.
     """
-    settings = {"ask_jobs": True, "modes": (ModeSetting(mode=Mode.AUTO),), **settings}
+    settings = {"ask_jobs": True, "ask_who_is_hit": True, "modes": (ModeSetting(mode=Mode.AUTO),), **settings}
     pack = pack or shipped()
     if inspect_s:
         runbooks = (
@@ -214,6 +215,10 @@ class Scene(Simulator):
             node=node,
             known=True,
             jobs=jobs,
+            seen=tuple(
+                JobSeen(id=job, nodes=sum(job in one.state.jobs for one in self.machines.values()))
+                for job in jobs
+            ),
             protected=guarded,
             why="its account is protected",
             drained=drained,

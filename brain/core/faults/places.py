@@ -43,6 +43,8 @@ class Seen:
     at_once: bool = False
     # place of its kind among all, the narrowest first: decides between places that nothing tells apart
     order: int = 0
+    # faults of this kind mostly come of such places: a few of its nodes may not have noticed yet
+    accused: bool = False
     # what speaks against it: healthy nodes inside, less the ill ones that it explains; lower is better
     cost: int = field(init=False)
     # sorts by what is the better explanation; always the same for the same places
@@ -52,7 +54,9 @@ class Seen:
 
     def __post_init__(self) -> None:
         """Counted once: in a storm a place is compared with hundreds of others."""
-        cost = self.of - len(self.ill) - STRAY_COSTS * len(self.ill)
+        well = self.of - len(self.ill)
+        well = max(0, well - few(len(self.ill))) if self.accused else well
+        cost = well - STRAY_COSTS * len(self.ill)
         object.__setattr__(self, "cost", cost)
         object.__setattr__(self, "rank", (cost, self.order, self.place))
         object.__setattr__(self, "by_size", (self.of, self.order, self.place))
@@ -235,7 +239,12 @@ def judge(asked: str, seen: Mapping[str, Seen], *, chosen: str = "", unplaced: i
     others = [one for one in seen.values() if held.get(one.place)]
     others.sort(key=lambda one: (-held[one.place], one.rank))
     tied = [
-        one for one in others if one.reached and one.cost == best.cost and one.ill.keys() == best.ill.keys()
+        one
+        for one in others
+        if one.reached
+        and one.cost == best.cost
+        and one.accused == best.accused
+        and one.ill.keys() == best.ill.keys()
     ]
     first = PlaceCandidate(
         place=best.place, ill=len(best.ill), of=best.of, best=True, why=_why(best, total, tied)
@@ -327,6 +336,8 @@ def _why_not(one: Seen, chosen: Seen) -> str:
     missing = outside(chosen, one)
     if missing > few(len(chosen.ill)):
         return f"it holds only {len(chosen.ill) - missing} of the {counted(len(chosen.ill), 'node')} of {chosen.place}"
+    if chosen.accused and not one.accused and one.ill.keys() == chosen.ill.keys():
+        return f"the same nodes as {chosen.place}; such a fault is mostly one of a {type_of(chosen.place)}"
     if one.cost == chosen.cost and one.ill.keys() == chosen.ill.keys():
         return f"the same nodes as {chosen.place}: gpuward cannot tell them apart"
     well = one.of - len(one.ill)

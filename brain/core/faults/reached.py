@@ -4,13 +4,14 @@ In a storm the judgement of places (places.py) is asked about hundreds of places
 in which it stands: so what was seen of the others is kept, sorted as the judgement wants it.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from brain.core.context import Context
 from brain.core.faults import places, spread
 from brain.core.pack.shared import GENERATED, ORDER
 from brain.core.pack.spec import Symptom
-from brain.core.pack.topology import CELL, type_of
+from brain.core.pack.topology import CELL, JOB, type_of
 from brain.core.state import SymptomState
 
 
@@ -76,7 +77,9 @@ def look(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
     if wide.cause_at and next(iter(ill.values()), wide.cause_at) < wide.cause_at:
         recent = {node: at for node, at in ill.items() if not spread.stood_before(wide, node)}
         recent = recent or ill  # what stood before the shared cause began says nothing of where it is
-    size = ctx.compiled.topology.size(wide.scope, len(ctx.state.nodes))
+    size = spread.size_of(ctx, wide)
+    counted = ctx.compiled.symptoms.get(spec.of)
+    accuses = counted.accuses if counted is not None else ()
     return places.Seen(
         place=wide.scope,
         ill=recent,
@@ -84,6 +87,14 @@ def look(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
         needed=partial(spread.needed, ctx, spec, wide),
         reached=wide.active,
         at_once=wide.at_once,
-        # a rule that people wrote knows more of what nothing else tells apart
-        order=ORDER.get(spec.scope, -1) + (len(ORDER) if spec.name.startswith(GENERATED) else 0),
+        order=_order(spec, accuses),
+        accused=spec.scope in accuses,
     )
+
+
+def _order(spec: Symptom, accuses: Sequence[str]) -> int:
+    """A rule that people wrote knows more of what nothing else tells apart; then come the kinds that such a fault accuses."""
+    first = not spec.name.startswith(GENERATED)
+    if spec.scope == JOB and not first:  # a job that fills a leaf is not to blame for its switch
+        return len(ORDER) * 3
+    return ORDER.get(spec.scope, -1) + len(ORDER) * (0 if first else 1 if spec.scope in accuses else 2)

@@ -54,9 +54,14 @@ def shows(ctx: Context, name: str, node: str, symptom: Symptom, scope: str) -> b
     return any(scope in all_at(node, component_of(place), symptom.scope) for place, _ in here)
 
 
+def size_of(ctx: Context, wide: SymptomState) -> int:
+    """How many nodes the place of a spread has; 0: nobody says, as of a job that only its logs name."""
+    return wide.size or ctx.compiled.topology.size(wide.scope, len(ctx.state.nodes))
+
+
 def needed(ctx: Context, symptom: Symptom, wide: SymptomState) -> float:
     """How many nodes make the symptom spread, whenever it began on them. Of a small site, a few are many (law 6)."""
-    size = ctx.compiled.topology.size(wide.scope, len(ctx.state.nodes))
+    size = size_of(ctx, wide)
     few = max(SMALL_SITE_NODES, ctx.compiled.settings.shared_small_share * size)
     if few < symptom.at_least and _may_be_few(ctx, symptom, wide):
         return max(few, symptom.share * size)

@@ -79,7 +79,7 @@ def _hit(ctx: Context, symptom: Symptom, scope: str, event: Event) -> Iterator[S
         elif carried or fresh_evidence or ctx.state.dismissed:
             yield state
         if other_job:
-            yield from _count_job_in(ctx, state, event.component)
+            yield from count_job_in(ctx, state, event.component)
     elif symptom.detect == "absence" and state.active:
         yield from end(ctx, state, "it was seen again")
         state.on = True
@@ -147,6 +147,7 @@ def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]
     for symptom, place, node in spread.watchers(ctx, state.name, state.scope, state.jobs):
         yield from _count_in(ctx, symptom, place, node, state)
     releases.fell_ill(ctx, state)
+    jobs.falls_ill(ctx, state.name, node_of(state.scope))
 
 
 def end(
@@ -241,7 +242,7 @@ def _count_in(
             arm(ctx, key, symptom, wide)
 
 
-def _count_job_in(ctx: Context, state: SymptomState, job: str) -> Iterator[SymptomState]:
+def count_job_in(ctx: Context, state: SymptomState, job: str) -> Iterator[SymptomState]:
     """The log of one more job tells what is active on a node."""
     for symptom, place, node in spread.watchers(ctx, state.name, state.scope, (job,)):
         if place == job:

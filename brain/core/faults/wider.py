@@ -120,8 +120,10 @@ def consider(ctx: Context, incident: Incident) -> None:
 
 
 def reaches(ctx: Context, incident: Incident, scope: str) -> bool:
-    """Whether a fault at the scope may be explained by the incident: it is within its place, or where it stands for another."""
-    if releases.serves(ctx, incident.scope, scope):
+    """Whether a fault at the scope may be explained by the incident: it is within its place, or where it stands for another. A
+    job is, where the scheduler has named it on a node there: one that is silent tells nothing.
+    """
+    if releases.serves(ctx, incident.scope, scope) or _is_hit(incident, scope):
         return True
     if not incident.stands_for:
         return False
@@ -132,6 +134,10 @@ def reaches(ctx: Context, incident: Incident, scope: str) -> bool:
     node = node_of(scope)
     around = (*(topology.above(node) if node else (CELL,)), scope)
     return any(place in stood_at and topology.serves(place, scope) for place in around)
+
+
+def _is_hit(incident: Incident, scope: str) -> bool:
+    return not incident.node and type_of(scope) == JOB and jobs.was_hit(incident, scope)
 
 
 def holds_nearly_all(ctx: Context, incident: Incident, cause: str, scope: str) -> bool:

@@ -2,7 +2,7 @@
 
 The scheduler is asked when the hold-off of such an incident ends and nothing wider explains it, so that no storm asks it about
 thousands of nodes. A drain of ours, of a health check or of the scheduler itself is nobody's work. It is not for ever: what lasts
-for the rule's `drained_s` is told all the same, for a node may be forgotten.
+for the rule's `drained_s` is told all the same, for a node may be forgotten: one silence, or all of one drain together.
 """
 
 from brain.core.context import Context
@@ -14,17 +14,18 @@ ANSWERS_S = 20.0  # so long the scheduler may take; then it is told as of any ot
 AGAIN_S = 300.0  # how often it is asked again whether the drain stands
 _ASKED = "the scheduler is asked whether somebody has drained it"
 _AT_WORK = "may be at work on it"
+KEPT_S = 86_400.0  # a silence counts until there was none for so long
+MAX_NODES = 4096  # whose silences are remembered
 
 
 def why_not_yet(ctx: Context, rule: Rule | None, incident: Incident) -> tuple[str, float]:
     """Why an incident whose hold-off is over is not told yet, and in how many seconds that is asked again; empty: it is told."""
     settings = ctx.compiled.settings
-    if (
-        rule is None
-        or not incident.node
-        or not settings.ask_jobs
-        or ctx.now >= incident.opened_at + rule.drained_s
-    ):
+    if rule is None or not incident.node or not settings.ask_jobs or not rule.drained_s:
+        return "", 0.0
+    due = incident.opened_at + rule.drained_s - _silent_before_s(ctx, incident.node)
+    if ctx.now >= due:
+        ctx.state.shifts.pop(incident.node, None)  # people know of it from now on
         return "", 0.0
     answer = ctx.state.jobs.get(incident.node)
     if answer is None:
@@ -38,9 +39,29 @@ def why_not_yet(ctx: Context, rule: Rule | None, incident: Incident) -> tuple[st
         return (why, left_s) if left_s > 0 else ("", 0.0)
     incident.drain_asked_at = 0.0
     if not answer.known or not answer.drained or answer.ours is not False:
+        if answer.known:
+            ctx.state.shifts.pop(incident.node, None)
         return "", 0.0
-    left_s = incident.opened_at + rule.drained_s - ctx.now
-    return f"somebody has drained {incident.node} ({answer.drained}) and {_AT_WORK}", min(AGAIN_S, left_s)
+    return f"somebody has drained {incident.node} ({answer.drained}) and {_AT_WORK}", min(
+        AGAIN_S, due - ctx.now
+    )
+
+
+def ended(ctx: Context, incident: Incident) -> None:
+    """An incident is over that was not told, since people may have been at work: it counts for the next silence of this drain."""
+    if not incident.waits.endswith(_AT_WORK):
+        return
+    shifts, node = ctx.state.shifts, incident.node
+    silent_s = _silent_before_s(ctx, node) + ctx.now - incident.opened_at
+    shifts.pop(node, None)
+    shifts[node] = (silent_s, ctx.now)  # the newest stand last
+    while len(shifts) > MAX_NODES or shifts[next(iter(shifts))][1] < ctx.now - KEPT_S:
+        del shifts[next(iter(shifts))]
+
+
+def _silent_before_s(ctx: Context, node: str) -> float:
+    silent_s, until = ctx.state.shifts.get(node, (0.0, 0.0))
+    return silent_s if until >= ctx.now - KEPT_S else 0.0
 
 
 def answered(ctx: Context, node: str) -> None:

@@ -28,6 +28,7 @@ LONG_WAIT_S = 900.0
 BOOT_JITTER_S = 1.0
 # A change that only people can make wakes the run; the gate is asked again after this time all the same.
 AGAIN_S = 600.0
+ASKED_S = 10.0  # the scheduler is asked again what runs on a node; the next time when it has not answered for twice as long
 _COUNTED = ("chassis", "leaf", "rack", "pod")  # places with a budget of their own (law 1)
 GO = Verdict(answer=Decision.GO, gate="", reason="no gate objects")
 
@@ -118,12 +119,8 @@ def protected(case: Case) -> Verdict | None:
         return None
     answer = ctx.state.jobs.get(node)
     if answer is None:
-        ask = AskJobs(node=node)
-        if ask not in ctx.effects:
-            ctx.effects.append(ask)
-        return Verdict(
-            answer=Decision.HOLD, gate="protected", reason="asking the scheduler what runs there", retry_s=10
-        )
+        return _unanswered(case)
+    case.run.jobs_asked_since = 0.0
     if answer.known and not answer.protected:
         return None
     if approvals.valid(ctx, case.run):
@@ -134,6 +131,23 @@ def protected(case: Case) -> Verdict | None:
         else f"it is not known what runs there: {answer.why}"
     )
     return Verdict(answer=Decision.APPROVAL, gate="protected", reason=reason)
+
+
+def _unanswered(case: Case) -> Verdict | None:
+    """The scheduler is asked, ever more seldom. One that says nothing for as long as nobody acknowledges a page does not know."""
+    ctx, run, ask = case.ctx, case.run, AskJobs(node=case.run.node)
+    if ask not in ctx.effects:
+        ctx.effects.append(ask)
+    run.jobs_asked_since = run.jobs_asked_since or ctx.now
+    waited_s, waits = ctx.now - run.jobs_asked_since, ctx.compiled.settings.page_repeat_s
+    if waited_s < waits[0]:
+        reason, retry_s = "asking the scheduler what runs there", max(ASKED_S, waited_s)
+        return Verdict(answer=Decision.HOLD, gate="protected", reason=reason, retry_s=retry_s)
+    if approvals.valid(ctx, run):
+        return None
+    reason = "it is not known what runs there: the scheduler does not answer"
+    retry_s = min(waited_s, waits[-1])
+    return Verdict(answer=Decision.APPROVAL, gate="protected", reason=reason, retry_s=retry_s)
 
 
 def kept_out(case: Case) -> Verdict | None:

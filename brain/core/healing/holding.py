@@ -53,4 +53,4 @@ def stopped_by_gate(
                     f"gpuward approve {incident.id} --rung {named}"
                 )
                 escalation.page(ctx, incident, "update", text)
-            ctx.set_timer(f"run:{run.id}", ctx.now + APPROVAL_S)
+            ctx.set_timer(f"run:{run.id}", ctx.now + max(APPROVAL_S, verdict.retry_s))

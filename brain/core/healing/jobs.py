@@ -2,6 +2,7 @@
 
 from brain.core import hit
 from brain.core.context import Context
+from brain.core.faults import job_answers
 from brain.core.healing import at_work, runs
 from brain.core.inputs import JobsAnswer
 from brain.core.jobs_seen import JobSeen
@@ -28,6 +29,7 @@ def answered(ctx: Context, given: JobsAnswer) -> None:
         scheduler=given.scheduler,
     )
     hit.answered(ctx, given.node, answer)
+    ctx.changed.extend(job_answers.named(ctx, given.node, answer.seen if answer.known else ()))
     if given.people:
         return
     ctx.state.jobs.pop(given.node, None)  # the newest answer stands last

@@ -27,7 +27,7 @@ class Verdict:
     answer: Decision
     gate: str
     reason: str
-    # HOLD: ask again after this long, unless something else wakes the run before
+    # HOLD: ask again after this long, unless something else wakes the run before; APPROVAL: not before
     retry_s: float = RETRY_S
 
 

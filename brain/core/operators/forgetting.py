@@ -63,5 +63,6 @@ def forget(ctx: Context, node: str, why: str) -> None:
     for nodes in ctx.state.aftermath.values():
         nodes.pop(node, None)
     ctx.state.jobs.pop(node, None)
+    ctx.state.shifts.pop(node, None)
     ctx.cancel_timer(f"jobs:{node}")
     ctx.state.nodes.pop(node, None)

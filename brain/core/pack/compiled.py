@@ -51,9 +51,14 @@ class Compiled:
                 scopes = self.rule_scopes.setdefault(name, [])
                 if rule.scope not in scopes:
                     scopes.append(rule.scope)
-        # the symptoms whose nodes are counted by jobs
+        # the symptoms whose nodes are counted by jobs: those that the logs of jobs tell; and those of GPUs, where schedulers are
+        # asked who is hit -> what counts them
+        counted = {one.of: one for one, _ in shared if one.scope == JOB}
+        self.by_scheduler: dict[str, Symptom] = counted
         self.by_job = tuple(
-            name for name, counting in self.spreads.items() if any(one.scope == JOB for one in counting)
+            name
+            for name, counting in self.spreads.items()
+            if name not in counted and any(one.scope == JOB for one in counting)
         )
         for counting in self.spreads.values():
             counting.sort(
@@ -116,6 +121,7 @@ class CompiledCache:
             settings.shared_leaf_nodes,
             settings.shared_within_s,
             settings.shared_at_once_s,
+            settings.ask_who_is_hit,
         )
         if self._topology.places is not pack.places:
             self._topology = Topology(pack.places)

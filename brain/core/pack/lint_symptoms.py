@@ -45,8 +45,18 @@ def findings(pack: Pack) -> Iterator[Finding]:
         for part, matches in (("on", symptom.on), ("clear", symptom.clear)):
             for index, match in enumerate(matches):
                 yield from _match(symptom, match, (*path, part, index))
+        yield from _accuses(symptom, path)
         yield from _carry(symptom, path)
         yield from _apart(symptom, path)
+
+
+def _accuses(symptom: Symptom, path: _Path) -> Iterator[Finding]:
+    if unknown := [kind for kind in symptom.accuses if kind not in WIDE]:
+        yield Finding(
+            path=(*path, "accuses"), text=f"no kind of place {unknown[0]!r} (have: {', '.join(WIDE)})"
+        )
+    if symptom.accuses and symptom.scope in NODELESS:
+        yield Finding(path=(*path, "accuses"), text="is for symptoms of nodes and their parts")
 
 
 def _named(condition: Any) -> list[str]:

@@ -38,7 +38,7 @@ NAMES = {
 _ZH = {
     "chassis": "同一机箱", "nvlink": "同一 NVLink 域", "leaf": "同一叶交换机", "rack": "同一机架", "power": "同一路供电",
     "cooling": "同一冷却回路", "storage": "同一文件服务器", "row": "同一排", "pod": "同一 pod", "room": "同一机房",
-    "fabric": "同一网络", CELL: "同一 cell",
+    "fabric": "同一网络", CELL: "同一 cell", JOB: "同一作业",
 }  # fmt: skip
 
 
@@ -60,6 +60,10 @@ def _limits(kind: str, settings: Settings) -> _Limits:
         return _Limits(at_least=2, share=CHASSIS_SHARE, enough=0, within_s=min(within_s, CHASSIS_WITHIN_S))
     if kind in SMALL:
         return _Limits(at_least=leaf, share=SMALL_SHARE, enough=leaf, within_s=within_s)
+    if (
+        kind == JOB
+    ):  # half of it, as a job on a tenth of the cell would have a tenth of its faults; or at once
+        return _Limits(at_least=cell, share=SMALL_SHARE, enough=0, within_s=within_s, at_once_s=at_once_s)
     if kind in SUPPLIES:
         return _Limits(at_least=leaf, share=LARGE_SHARE, enough=math.inf, within_s=within_s)
     share = settings.shared_share if kind == CELL else max(LARGE_SHARE, settings.shared_share)
@@ -98,6 +102,10 @@ def generated(pack: Pack, kinds: Iterable[str], *, only: str = "") -> Iterator[t
         if only and not only.startswith(f"{base(symptom.name)}-"):
             continue
         wanted = _wanted((*there, CELL), hand.get(symptom.name, ()))
+        if (
+            symptom.scope == "gpu" and pack.settings.ask_who_is_hit
+        ):  # a program may break the GPUs that it uses
+            wanted.append(JOB)
         wanted = [kind for kind in wanted if not only or only == f"{base(symptom.name)}-{kind}"]
         if not wanted:
             continue
@@ -229,7 +237,7 @@ def _rule(
 ) -> Rule:
     """The rule for a shared cause. That of the cell also explains the narrower ones."""
     kind, start = counter.scope, base(symptom.name)
-    few = kind == "chassis" or kind in SMALL or kind in SUPPLIES
+    few = kind in ("chassis", JOB) or kind in SMALL or kind in SUPPLIES
     whole = tuple(f"{start}-{other}" for other in narrower) if kind == CELL else ()
     return Rule(
         name=f"{start}-{kind}",

@@ -109,6 +109,9 @@ class Symptom:
     compare: str = ""
     # ends when no fact renewed it for this long; guards against a fault that stays open for ever
     ttl_s: float = 3600.0
+    # kinds of places, such as storage: where one of them has as many of the nodes that show it as another place, it is taken for
+    # the cause, also when a tenth of its nodes have not noticed yet. Empty: the narrower place
+    accuses: tuple[str, ...] = ()
     # situation field -> data field of the newest event; of a text that stands in `apart`: of all open facts, by blanks apart
     carry: Mapping[str, str] = field(default_factory=dict)
     __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT

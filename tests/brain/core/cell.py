@@ -144,9 +144,9 @@ def wait(gate: str, reason: str, retry_s: float = 15) -> Verdict:
     return Verdict(answer=Decision.HOLD, gate=gate, reason=reason, retry_s=retry_s)
 
 
-def ask_a_person(gate: str, reason: str) -> Verdict:
-    """Only with an approval."""
-    return Verdict(answer=Decision.APPROVAL, gate=gate, reason=reason)
+def ask_a_person(gate: str, reason: str, retry_s: float = 15) -> Verdict:
+    """Only with an approval; it is asked again after so long."""
+    return Verdict(answer=Decision.APPROVAL, gate=gate, reason=reason, retry_s=retry_s)
 
 
 def never(gate: str, reason: str) -> Verdict:

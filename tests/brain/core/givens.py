@@ -46,6 +46,15 @@ def started_by(who: str) -> Given:
     return given
 
 
+def asked_for(seconds: float) -> Given:
+    """For so long the scheduler has not said what runs on the node."""
+
+    def given(cell: Cell) -> None:
+        cell.run.jobs_asked_since = NOW - seconds
+
+    return given
+
+
 def under_way() -> Given:
     """The run has begun an earlier disruptive rung and holds its node."""
 

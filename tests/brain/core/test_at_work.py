@@ -1,6 +1,7 @@
 """A node that people have drained is not told as silent while they may be at work on it; not for ever, and never on a guess."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -40,9 +41,9 @@ class Cluster(Story):
             return []
         return super()._answer(effect, now)
 
-    def silent(self, until: float) -> list[float]:
+    def silent(self, until: float, at: float = 100) -> list[float]:
         """The node falls silent. When people were paged for it."""
-        self.time.feed(NodeState(id="gone", node="n1", alive=False, silent_s=15), 100)
+        self.time.feed(NodeState(id=f"gone {at}", node="n1", alive=False, silent_s=15), at)
         self.run(until)
         return [
             note.at for note in self.time.notes if note.kind == "page.sent" and " open to " in f" {note.text}"
@@ -91,3 +92,60 @@ def test_a_drain_that_ends_before_the_node_is_back() -> None:
     assert not cluster.silent(1000)
     cluster.drained = ""
     assert len(cluster.silent(1400)) == 1
+
+
+def silences(cluster: Cluster, count: int, each_s: float, well_s: float = 600.0) -> list[float]:
+    """The node is silent again and again, and back for `well_s` in between. When people were paged."""
+    told: list[float] = []
+    for number in range(count):
+        at = 100 + number * (each_s + well_s)
+        told = cluster.silent(at + each_s, at)
+        cluster.time.feed(NodeState(id=f"back {number}", node="n1", alive=True), at + each_s)
+        cluster.run(at + each_s + 300)
+    return told
+
+
+def test_silences_of_one_drain_count_together() -> None:
+    """Who works on a node restarts it for minutes: four hours, four hours and four hours are told in the third."""
+    (told,) = silences(Cluster("ann: driver 570"), 3, SHIFT_S / 2 - 600)
+    assert told == pytest.approx(100 + SHIFT_S + 2 * 600, abs=30)
+
+
+def test_people_hear_of_it_once_a_shift() -> None:
+    """Ten silences of half a shift, hours apart, are told five times at most, not each from the second on."""
+    told = silences(Cluster("ann: driver 570"), 10, SHIFT_S / 2 + 60, 18_000.0)
+    assert len(told) == 5
+    assert all(later - earlier >= SHIFT_S for earlier, later in pairwise(told))
+
+
+def test_short_silences_do_not_add_up_to_a_shift_for_days() -> None:
+    """A restart every other day says nothing of the restarts of last week."""
+    cluster = Cluster("ann: driver 570")
+    for number in range(4):
+        at = 100 + number * 2 * 86_400.0
+        assert not cluster.silent(at + SHIFT_S / 3, at)
+        cluster.time.feed(NodeState(id=f"back {number}", node="n1", alive=True), at + SHIFT_S / 3)
+        cluster.run(at + SHIFT_S / 3 + 300)
+    assert list(cluster.engine.state.shifts) == ["n1"]
+    assert cluster.engine.state.shifts["n1"][0] <= SHIFT_S / 3 + 30
+
+
+def test_another_drain_is_another_shift() -> None:
+    """The node went back into service in between: what its silences were before that says nothing."""
+    cluster = Cluster("ann: driver 570")
+    assert not silences(cluster, 1, SHIFT_S - 900)
+    cluster.drained = ""
+    at = cluster.engine.state.now + 300
+    assert len(cluster.silent(at + 60, at)) == 1  # in service, it is told at once
+    assert not cluster.engine.state.shifts
+
+
+def test_a_forgotten_node_leaves_nothing() -> None:
+    """Nor how long it was silent."""
+    cluster = Cluster("ann: driver 570")
+    assert not silences(cluster, 1, SHIFT_S / 2)
+    at = cluster.engine.state.now + 300
+    cluster.silent(at + 60, at)
+    cluster.say(at + 100, "forget", node="n1", why="it is gone")
+    cluster.run(at + 101)
+    assert not cluster.engine.state.shifts

@@ -134,3 +134,34 @@ def test_random_trees(seed: int) -> None:
             one.reached and one.ill.keys() == chosen.ill.keys() and one.of < chosen.of
             for one in seen.values()
         ), "a smaller place has the same ill nodes"
+
+
+def seen_as(place: str, ill: int, of: int, *, accused: bool = False, order: int = 0) -> places.Seen:
+    """A place of which the first so many nodes are ill."""
+    nodes = {f"n{number}": 100.0 for number in range(ill)}
+    return places.Seen(
+        place=place, ill=nodes, of=of, needed=lambda: 3.0, reached=True, accused=accused, order=order
+    )
+
+
+@pytest.mark.parametrize(
+    ("clients", "accused", "place"),
+    [
+        pytest.param(32, False, "leaf/l1", id="the same nodes: the narrower kind"),
+        pytest.param(32, True, "storage/fs", id="the same nodes, and the fault is one of file servers"),
+        pytest.param(35, True, "storage/fs", id="three of its clients are idle"),
+        pytest.param(40, True, "leaf/l1", id="eight of its clients are well: the leaf says more"),
+    ],
+)
+def test_what_such_faults_mostly_come_of(clients: int, accused: bool, place: str) -> None:
+    """A file server has the nodes of a leaf switch: the kind of fault decides, unless the nodes that are well do."""
+    order = 1 if accused else 7
+    seen = [
+        seen_as("leaf/l1", 32, 32, order=6),
+        seen_as("storage/fs", 32, clients, accused=accused, order=order),
+    ]
+    verdict = places.judge("leaf/l1", {one.place: one for one in seen})
+    assert verdict.place == place
+    if accused and place == "storage/fs":
+        assert "mostly one of a storage" in verdict.candidates[1].why
+        assert "cannot tell them apart" not in verdict.candidates[0].why
