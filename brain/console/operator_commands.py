@@ -30,8 +30,6 @@ from brain.console.touched import least, touched
 from brain.core import ids
 from brain.core.inputs import OperatorCommand
 from brain.core.pack.spec import Scalar
-from brain.core.paging import alerts
-from brain.core.state import State
 
 _log = logging.getLogger(__name__)
 HANDLED_S = 5.0  # how long the answer waits until the engine has handled it
@@ -62,12 +60,6 @@ async def _no_incident(brain: BrainView, named: str) -> str:
     except Unreachable as error:
         raise web.HTTPServiceUnavailable(text=str(error)) from error
     return "" if found is not None and found["id"] == wanted else t("no incident {id}", id=quoted(wanted))
-
-
-def _whose(state: State, named: str) -> str:
-    """Who has acknowledged an incident that is open; empty: nobody has."""
-    found = alerts.holder(state, named.partition(".r")[0])
-    return found.pages.acked_by if found is not None and not found.closed_at else ""
 
 
 async def say(
@@ -105,8 +97,6 @@ async def say(
     if verb == "note" and (gone := await _no_incident(brain, str(args["id"]))):
         raise web.HTTPBadRequest(text=gone)
     name = who.name
-    if verb == "ack" and (other := _whose(state, str(args["id"]))) not in ("", name):
-        raise web.HTTPBadRequest(text=f"{other} has it already: nobody is called again")
     if needs_second(verb, args, brain.config.console.two_persons):
         text = f"{verb} {json.dumps(args, sort_keys=True, ensure_ascii=False)}"
         first = proposals.agreed(text, name, still_good, time.monotonic())

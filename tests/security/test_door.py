@@ -62,6 +62,9 @@ async def test_a_page_elsewhere_sets_no_runbook_to_auto(tmp_path: Path, record_p
             ({"Host": "127.0.0.1.evil.example"}, 421),
             ({"Host": "127.0.0.1@evil.example"}, 421),
             ({"Host": "0x7f.1"}, 421),
+            ({"Host": "127.0.0.1:8470@evil.example"}, 421),
+            ({"Host": "127.0.0.1:8470, evil.example"}, 421),
+            ({"Host": "localhost:8470/evil.example"}, 421),
             ({"Host": ""}, 421),
             ({"Origin": "http://evil.example"}, 403),
             ({"Origin": "null"}, 403),
@@ -81,6 +84,14 @@ async def test_a_page_elsewhere_sets_no_runbook_to_auto(tmp_path: Path, record_p
         status, _ = await ask(url, "/api/v1/command", auto, Authorization=token, Origin=url)
         assert status == 200
         attacked(record_property, 2 * len(attacks))
+
+
+async def test_no_answer_says_which_versions_run_there(tmp_path: Path) -> None:
+    """To nobody, whatever they ask for."""
+    async with console(tmp_path) as (url, _), aiohttp.ClientSession() as session:
+        for path in ("/", "/web/app.js", "/healthz", "/api/v1/me", "/none"):
+            async with session.get(url + path) as answer:
+                assert answer.headers["Server"] == "gpuward", path
 
 
 async def test_two_host_headers_are_none(tmp_path: Path) -> None:

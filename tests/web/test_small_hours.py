@@ -138,7 +138,7 @@ def test_the_second_who_takes_a_page_is_told_who_has_it(
     up.gpuward("ack", incident)
     up.gpuward("ack", incident)
     with look(browser, url(up), PHONE) as one:
-        one.expected = ("400",)
+        one.expected = ("409",)
         one.log_in(token_of(up, "bob", tmp_path))
 
         def as_if_nobody_had_it(route: Route) -> None:
@@ -151,7 +151,7 @@ def test_the_second_who_takes_a_page_is_told_who_has_it(
         page = one.open(f"/incidents/{incident}")
         page.tap(".bar [data-verb=ack]")
         page.tap("dialog button[type=submit]")
-        expect(page.locator("dialog [role=alert]")).to_contain_text("has it already")
+        expect(page.locator("dialog [role=alert]")).to_contain_text("took it before")
 
 
 def test_a_hold_that_ends_has_a_name_and_an_end_everywhere(up: Up, browser: Browser) -> None:

@@ -8,6 +8,7 @@ its body. What a client says about itself (a name, an address, a role) is never 
 import asyncio
 import ipaddress
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -36,6 +37,7 @@ SESSION = "gpuward-session"  # the cookie of a browser that has logged in
 # Before the names of cookies that came by TLS: browsers take such a one from this very host only (RFC 6265bis, 4.1.3.2), so that
 # no neighbour in its domain, and nobody who answers for it without TLS, can lay one there
 FROM_THIS_HOST = "__Host-"
+_HOST = re.compile(r"(?:[^:@/\s,]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -289,7 +291,8 @@ class Door:
         given = request.headers.getall(hdrs.HOST, ())
         host = given[0].lower() if len(given) == 1 else ""
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if self._config.answers_to(name):
+        # All of it, as it stands in links that we make: behind `:` is a port, or nothing
+        if self._config.answers_to(name) and _HOST.fullmatch(host):
             return
         raise web.HTTPMisdirectedRequest(
             text=f"{clip(name, 80)!r} is not a name of this console: list it in console.hosts"
@@ -355,6 +358,7 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     """Tells browsers to take nothing in an answer for more than it is (a signal handler of aiohttp)."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
+    response.headers[hdrs.SERVER] = "gpuward"  # not whose versions have which flaws
 
 
 def _own_origin(request: web.Request, peer: Peer) -> str:

@@ -14,7 +14,7 @@ from brain.core.pack.spec import Mode
 from brain.core.paging import alerts, escalation
 from brain.core.people import SCHEDULE, do
 from brain.core.said import Sentence, said
-from brain.core.state import Hold, Incident, IncidentState, ModeOverride, Run, RunState
+from brain.core.state import AlertGroup, Hold, Incident, IncidentState, ModeOverride, Run, RunState
 
 
 def handle(ctx: Context, command: OperatorCommand) -> None:
@@ -169,15 +169,19 @@ def _deny(ctx: Context, command: OperatorCommand) -> None:
 
 
 def _ack(ctx: Context, command: OperatorCommand) -> None:
-    wanted = str(command.args.get("id", ""))
+    wanted, who = str(command.args.get("id", "")), command.who
     incident = alerts.holder(ctx.state, wanted.partition(".r")[0])
-    alert_group = ctx.state.alert_groups.get(wanted)
-    if alert_group is not None:
-        escalation.acknowledge_group(ctx, alert_group, command.who)
-    elif incident is None or incident.state in incidents.OVER:
+    about = ctx.state.alert_groups.get(wanted) or incident
+    if about is None or (about is incident and about.state in incidents.OVER):
         _refused(ctx, command, said("no such open incident or alert group"))
+    elif (others := alerts.taken_by(ctx.state, about)) and who not in others:
+        # Of two who say it at once the first one on the log has it: two who both believe that they have it are none.
+        text = said("{who} took it before: nobody is called again", who=" and ".join(others))
+        _refused(ctx, command, text)
+    elif isinstance(about, AlertGroup):
+        escalation.acknowledge_group(ctx, about, who)
     else:
-        escalation.acknowledge(ctx, incident, command.who)
+        escalation.acknowledge(ctx, about, who)
 
 
 def _note(ctx: Context, command: OperatorCommand) -> None:

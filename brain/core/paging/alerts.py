@@ -23,6 +23,15 @@ def holder(state: State, id_: str) -> Incident | None:
     return state.incidents.get(state.alerts.get(id_, id_))
 
 
+def taken_by(state: State, about: Incident | AlertGroup) -> list[str]:
+    """Who has acknowledged all of it that is not over; empty: some of it is left for somebody to take."""
+    if isinstance(about, Incident):
+        return [about.pages.acked_by] if about.pages.acked_by else []
+    ids = [line.incident for line in about.listed.values() if not line.over]
+    names = {state.incidents[one].pages.acked_by for one in ids if one in state.incidents}
+    return [] if "" in names else sorted(names)
+
+
 def passes(by: Incident, other: Incident) -> bool:
     """Whether the alert of an incident goes on as that of the one that explains it.
 

@@ -51,3 +51,4 @@ too-many-logins = 登录次数过多
 too-many-requests = 请求过多
 too-many-wrong-credentials = 错误凭证过多
 what-try-again-in-s-s = { $what }：请在 { $s } 秒后重试
+who-took-it-before-nobody-is-called-again = { $who } 已先接手：不再呼叫任何人
