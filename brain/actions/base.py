@@ -157,6 +157,11 @@ class Sizes(Protocol):
 class Fencing(Protocol):
     """A scheduler that keeps what ran on a silent node until somebody tells it that the node is off."""
 
+    @property
+    def name(self) -> str:
+        """As in Scheduler."""
+        ...
+
     async def say_off(self, node: str, incident: str) -> bool:
         """Says that the node is off, which the caller has seen: what ran there may start elsewhere. `resume` takes it back.
 

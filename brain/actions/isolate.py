@@ -86,7 +86,7 @@ class Isolate:
 
     async def _told(self, order: Order) -> str:
         """Tells the scheduler that the node is off, where it wants to know. The node is fenced in any case."""
-        scheduler = self._schedulers(order.node)
+        scheduler: object = self._schedulers(order.node)
         if not isinstance(scheduler, Fencing):
             return ""
         says = f"no answer within {_TELL_S:g} s"

@@ -79,7 +79,9 @@ async def test_what_ran_on_a_dead_node_ends_when_it_is_seen_to_be_off(
         plane.kubectl("delete", "pod", pod, "--wait=false")
         with ipmi_host.ipmi_host(tmp_path) as host:
             isolate = built({"racks": table(host, nodes="gpu2")}, kube)["node.isolate"]
-            assert (await isolate.plan(order("gpu2")))[-1] == "tell the scheduler so, which then ends what ran there"
+            assert (await isolate.plan(order("gpu2")))[
+                -1
+            ] == "tell the scheduler so, which then ends what ran there"
             assert there(plane, pod), "nobody knows yet that the node is off"
             done = await isolate.run(order("gpu2"))
             assert host.node == 0
@@ -95,7 +97,9 @@ async def test_what_ran_on_a_dead_node_ends_when_it_is_seen_to_be_off(
     await kube.close()
 
 
-async def test_the_last_incident_takes_it_back_and_another_drain_keeps_it(plane: Plane, kube: Kubernetes) -> None:
+async def test_the_last_incident_takes_it_back_and_another_drain_keeps_it(
+    plane: Plane, kube: Kubernetes
+) -> None:
     """It stands as long as our drain does."""
     for incident in ("inc-1", "inc-2"):
         await kube.drain("gpu1", Mark(incident=incident, why="it is dead"))
@@ -124,12 +128,19 @@ async def test_what_a_person_has_said_stays_and_over_a_persons_drain_nothing_is_
     await kube.close()
 
 
-async def test_a_person_who_takes_our_drain_off_leaves_no_word_of_ours(plane: Plane, kube: Kubernetes) -> None:
+async def test_a_person_who_takes_our_drain_off_leaves_no_word_of_ours(
+    plane: Plane, kube: Kubernetes
+) -> None:
     """`kubectl taint node NODE gpuward/drained-`, and the incident lets go later."""
     await kube.drain("gpu1", Mark(incident="inc-1", why="it is dead"))
     assert await kube.say_off("gpu1", "inc-1")
     plane.kubectl("taint", "node", "gpu1", "gpuward/drained-")
     await kube.resume("gpu1", {"inc-1"})
     assert taints(plane, "gpu1") == set()
-    assert json.loads(plane.kubectl("get", "node", "gpu1", "-o", "json"))["metadata"].get("annotations", {}).get("gpuward/reason") is None
+    assert (
+        json.loads(plane.kubectl("get", "node", "gpu1", "-o", "json"))["metadata"]
+        .get("annotations", {})
+        .get("gpuward/reason")
+        is None
+    )
     await kube.close()
