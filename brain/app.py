@@ -44,6 +44,7 @@ from brain.console.reading import Rests
 from brain.console.server import Console
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.rulebook import MATCHER
+from brain.core.pack.spec import Mode
 from brain.leader.alert_refresh import AlertRefresh
 from brain.leader.archiver import Archiver
 from brain.leader.awaited_commands import AwaitedCommands
@@ -73,6 +74,7 @@ from brain.leader.pulse import PulseService
 from brain.leader.replica import Replica
 from brain.leader.report_mail import ReportMail, scheduled_reports
 from brain.leader.revoked_nodes import RevokedNodes
+from brain.leader.scheduler_rights import SchedulerRights
 from brain.leader.server_keeper import ServerKeeper
 from brain.leader.session import Session
 from brain.leader.snapshots import SnapshotKeeper
@@ -435,6 +437,14 @@ async def run(
         ):
             background.start(service, what)
         background.start(revoked.serve(), "revoked nodes")
+        rights = SchedulerRights(
+            own.accounts,
+            caught_up=replica.until_caught_up,
+            acts=lambda: _acts(config, replica),
+            alerts=alerts,
+            notes=notes,
+        )
+        background.start(rights.serve(), "rights at schedulers")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")
         refresh = AlertRefresh(notifier=notifier, replica=replica, leadership=leadership, notes=notes)
@@ -456,3 +466,12 @@ async def run(
         if failed.done():
             failed.result()
         failed.cancel()
+
+
+def _acts(config: BrainConfig, replica: Replica) -> bool:
+    """May any runbook do more than plan, by the site's settings or by what people have said since?"""
+    modes = [
+        *(one.mode for one in config.site_settings().modes),
+        *(one.mode for one in replica.state.modes),
+    ]
+    return any(mode is not Mode.OBSERVE for mode in modes)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.contract.errors import Refused
 from brain.actions import bmc, scheduler, subnet_manager, switches
@@ -20,6 +20,8 @@ class SiteActions:
     actions: Mapping[str, Action]
     # node -> the scheduler that has it
     schedulers: Callable[[str], Scheduler | None]
+    # By the name of the table, to be asked what our account may do there
+    accounts: Mapping[str, scheduler.Closing] = field(default_factory=dict)
 
 
 def build(config: BrainConfig, commands: NodeCommands, stack: AsyncExitStack) -> SiteActions:
@@ -31,7 +33,10 @@ def build(config: BrainConfig, commands: NodeCommands, stack: AsyncExitStack) ->
         on_close=stack.push_async_callback,
     )
     built = {action.name: action for area in AREAS for action in area(site)}
-    return SiteActions(actions=built, schedulers=site.schedulers)
+    accounts = {name: scheduler.built(name, table) for name, table in config.schedulers.items()}
+    for one in accounts.values():
+        stack.push_async_callback(one.close)
+    return SiteActions(actions=built, schedulers=site.schedulers, accounts=accounts)
 
 
 Request = Callable[[str, bytes, float], Awaitable[bytes]]  # node, body, timeout in s -> its answer

@@ -153,6 +153,23 @@ class Sizes(Protocol):
         ...
 
 
+@runtime_checkable
+class Fencing(Protocol):
+    """A scheduler that keeps what ran on a silent node until somebody tells it that the node is off."""
+
+    @property
+    def name(self) -> str:
+        """As in Scheduler."""
+        ...
+
+    async def say_off(self, node: str, incident: str) -> bool:
+        """Says that the node is off, which the caller has seen: what ran there may start elsewhere. `resume` takes it back.
+
+        False: nothing was said, as the node is not drained for this incident. Errors as in `Action`; it may be repeated.
+        """
+        ...
+
+
 class NodeCommands(Protocol):
     """Sends commands to nodes, for actions whose remedy is on another machine than the fault."""
 

@@ -1,6 +1,7 @@
 """node.isolate (fencing): switches off a node that must no longer touch shared data, and verifies that it is off.
 
-Drain, orderly shutdown, power off. Only the last one matters, so a failure of the others does not stop it.
+Drain, orderly shutdown, power off. Only the last one matters, so a failure of the others does not stop it. When the node is seen
+to be off its scheduler is told so, where it needs that to end what ran there (`Fencing`).
 """
 
 import asyncio
@@ -9,16 +10,18 @@ from typing import ClassVar
 
 from agent.contract.errors import ActionError, Refused, Unreachable
 from agent.contract.messages import clip
-from brain.actions.base import Done, Order, Scheduler, number
+from brain.actions.base import Done, Fencing, Order, Scheduler, number
 from brain.actions.bmc_base import Bmc, BmcRequest, Power, set_power, wait_for
 from brain.actions.bmc_tables import Bmcs
 from brain.actions.marks import Mark
-from brain.actions.patience import Patient
+from brain.actions.patience import PASSING, Patient
+from brain.actions.pauses import until
 
 SHUTDOWN_S = 120.0
 _MAX_SHUTDOWN_S = 600.0
 _DRAIN_S = 30.0  # a scheduler that hangs must not keep a node on
 _DRAIN_AGAIN_S = 10.0  # how long one that is away is asked again
+_TELL_S = 30.0  # a scheduler that hangs does not keep the step from its end
 _OFF_S = 150.0  # part of the order's time that is kept for switching off
 
 
@@ -37,6 +40,7 @@ class Isolate:
         drain = (
             f"drain it in {scheduler.name}" if scheduler else "no scheduler is configured for it: no drain"
         )
+        tell = isinstance(scheduler, Fencing)
         async with self._bmcs.open(order.node) as bmc:
             power, offers = await bmc.power(), await bmc.offers()
             if BmcRequest.OFF not in offers:
@@ -44,7 +48,8 @@ class Isolate:
             lines = [f"{bmc.where}: {order.node} is {power!s}", drain]
             if BmcRequest.SHUTDOWN in offers and shutdown_s:
                 lines.append(f"ask for an orderly shutdown, wait {shutdown_s:g} s at most")
-            return [*lines, "switch it off by the BMC unless it is off; see that it is off"]
+            lines.append("switch it off by the BMC unless it is off; see that it is off")
+            return [*lines, *(["tell the scheduler so, which then ends what ran there"] if tell else [])]
 
     async def run(self, order: Order) -> Done:
         """As in Action. Refused before anything is done when no BMC could switch it off."""
@@ -59,8 +64,10 @@ class Isolate:
             raise Refused(f"{drained}; NOT isolated: {error}") from error
         except Unreachable as error:
             raise Unreachable(f"{drained}; NOT isolated: {error}") from error
+        told = await self._told(order)
         return Done(
-            text=f"{drained}; {how}: {order.node} is off, says {bmc.where}", data={"power": Power.OFF.value}
+            text=f"{drained}; {how}: {order.node} is off, says {bmc.where}{told}",
+            data={"power": Power.OFF.value},
         )
 
     async def _drain(self, order: Order) -> str:
@@ -77,10 +84,34 @@ class Isolate:
             return f"not drained, {clip(f'{scheduler.name} failed: {error}', 200)}"
         return f"drained in {scheduler.name}"
 
+    async def _told(self, order: Order) -> str:
+        """Tells the scheduler that the node is off, where it wants to know. The node is fenced in any case."""
+        scheduler: object = self._schedulers(order.node)
+        if not isinstance(scheduler, Fencing):
+            return ""
+        says = f"no answer within {_TELL_S:g} s"
+        try:
+            async with asyncio.timeout(_TELL_S):
+                for pause_s in until(_TELL_S):
+                    try:
+                        said = await scheduler.say_off(order.node, order.incident)
+                    except PASSING as error:
+                        says = clip(str(error), 200)
+                        await asyncio.sleep(pause_s)
+                        continue
+                    if said:
+                        return "; what ran there may start elsewhere"
+                    return "; what ran there is kept: the drain is not ours"
+        except TimeoutError:
+            pass
+        except (ActionError, OSError) as error:
+            says = clip(str(error), 200)
+        return f"; what ran there is kept, {scheduler.name} was not told: {says}"
+
     async def _off(self, bmc: Bmc, order: Order, shutdown_s: float) -> str:
         if await bmc.power() is Power.OFF:
             return "it was off already"
-        shutdown_s = min(shutdown_s, order.timeout_s - _DRAIN_S - _OFF_S)
+        shutdown_s = min(shutdown_s, order.timeout_s - _DRAIN_S - _OFF_S - _TELL_S)
         if shutdown_s > 0 and await self._shut_down(bmc, order, shutdown_s):
             return "its operating system shut down"
         order.progress(f"switching {order.node} off by {bmc.where}")

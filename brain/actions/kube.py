@@ -2,7 +2,7 @@
 
     metadata.annotations  gpuward/reason: "gpuward: <why> [<incident>]; ... #<checksum>"
     metadata.labels       gpuward/drained: "true"
-    spec.taints           gpuward/drained:NoSchedule
+    spec.taints           gpuward/drained:NoSchedule; of a node that is off also that of kube_off.py
     metadata.annotations  those of `keep_annotations`: "true"; gpuward/kept: those of them that were not there before
 
 The taint stops the pods that a cordon would stop. The cordon (`spec.unschedulable`) belongs to people: over one of ours
@@ -20,7 +20,7 @@ from math import inf
 from typing import Any
 
 from agent.contract.errors import ActionError, Refused, Unreachable
-from brain.actions import kube_conditions
+from brain.actions import kube_conditions, kube_off
 from brain.actions.base import Job
 from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, Response
 from brain.actions.kube_options import KubeOptions, PodRules, read
@@ -112,7 +112,7 @@ class Kubernetes:
                 return None
             if left:
                 return {"metadata": {"annotations": {REASON: written(left)}}}
-            spec: dict[str, Any] = {"taints": _others(found)}
+            spec: dict[str, Any] = {"taints": kube_off.without_ours(_others(found))}
             if _cordoned_by(found) == [MANAGER]:  # before 0.2 we cordoned too
                 spec["unschedulable"] = None
             annotations = {REASON: None, **_let_go(found)}
@@ -124,6 +124,19 @@ class Kubernetes:
         if len(without(after, owners)) != len(after):
             raise ActionError(f"our mark is still on {node}")
         return True
+
+    async def say_off(self, node: str, incident: str) -> bool:
+        """As in Fencing: the taint of kube_off.py, beside ours."""
+
+        def change(found: Node) -> Mapping[str, Any] | None:
+            taints = _taints(found)
+            if kube_off.is_said(taints) or not owns(_marks(found), incident):
+                return None
+            return {"metadata": {}, "spec": {"taints": [*taints, kube_off.OFF]}}
+
+        await self._changed(node, change)
+        with settling():
+            return kube_off.is_said(_taints(await self._node(node)))
 
     async def jobs(self, node: str) -> list[Job]:
         """As in Scheduler: pods, except those of DaemonSets, mirrors of static pods, and finished ones."""
@@ -311,14 +324,18 @@ def _ours(node: Node) -> list[str]:
     return [key for key in str(_annotations(node).get(KEPT) or "").split(",") if key]
 
 
+def _taints(node: Node) -> list[Mapping[str, Any]]:
+    return (node.get("spec") or {}).get("taints") or []
+
+
 def _others(node: Node) -> list[Mapping[str, Any]]:
-    """Returns the taints that are not ours."""
-    return [taint for taint in (node.get("spec") or {}).get("taints") or [] if taint.get("key") != DRAINED]
+    """Returns the taints without that of our drain."""
+    return [taint for taint in _taints(node) if taint.get("key") != DRAINED]
 
 
 def _tainted(node: Node) -> bool:
     """Is our taint there?"""
-    return len(_others(node)) != len((node.get("spec") or {}).get("taints") or [])
+    return len(_others(node)) != len(_taints(node))
 
 
 def _marks(node: Node) -> tuple[Mark, ...]:

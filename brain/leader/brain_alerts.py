@@ -35,6 +35,7 @@ LASTING = (
     "tokens_unreadable",
     "people_unreadable",
     "keys_behind",
+    "scheduler_rights",
     "log_time",
     "archive_behind",
     "brain_disk",

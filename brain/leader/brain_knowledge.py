@@ -133,6 +133,18 @@ KNOWN: Mapping[str, Knowledge] = {
             "`gpuward cell rotate signing --compromised`，所有节点重新加入。",
         ),
     ),
+    "scheduler_rights": Knowledge(
+        cause=Text(
+            en="The account by which this brain comes to a scheduler lacks rights there, is unknown, or its token has ended.",
+            zh="本 brain 访问调度器所用的账户缺少权限、不被识别，或其令牌已过期。",
+        ),
+        todo=Text(
+            en="Give it these rights (docs/kubernetes.md, docs/slurm.md). A runbook that needs one of them fails at that step. "
+            "The brain looks again within ten minutes; `gpuward doctor` does at once.",
+            zh="请授予这些权限（见 docs/kubernetes.md、docs/slurm.md）。需要该权限的运行手册会在相应步骤失败。"
+            "brain 会在十分钟内重新检查；`gpuward doctor` 可立即检查。",
+        ),
+    ),
     "brain_disk": Knowledge(
         cause=Text(
             en="The disk with the brain's data folder is full, can only be read, fails, or hangs.",
