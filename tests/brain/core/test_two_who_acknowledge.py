@@ -1,4 +1,6 @@
-"""Two people take the same page at once: both words stand on the log before either is handled. One has it, the other hears who."""
+"""Two people take one page at once: both words stand on the log before either is handled. One has it, the other hears who."""
+
+from typing import Any
 
 from brain.core.context import Context
 from brain.core.effects import Note
@@ -6,7 +8,7 @@ from brain.core.inputs import OperatorCommand
 from brain.core.operators import commands
 from tests.brain.core.pager import Pager
 
-STORM = {"group_at_least": 2, "group_within_s": 30}
+STORM: dict[str, Any] = {"group_at_least": 2, "group_within_s": 30}
 
 
 def says(it: Pager, who: str, id_: str) -> list[tuple[str, str]]:
