@@ -1,12 +1,14 @@
 """Two people take the same page at once: both words stand on the log before either is handled. One has it, one hears who."""
 
+from typing import Any
+
 from brain.core.context import Context
 from brain.core.effects import Note
 from brain.core.inputs import OperatorCommand
 from brain.core.operators import commands
 from tests.brain.core.pager import Pager
 
-STORM = {"group_at_least": 2, "group_within_s": 30}
+STORM: dict[str, Any] = {"group_at_least": 2, "group_within_s": 30}
 
 
 def says(it: Pager, who: str, id_: str) -> list[tuple[str, str]]:
