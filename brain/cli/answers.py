@@ -261,6 +261,7 @@ class WantedApprovalJson(TypedDict):
     runbook: str
     rung: str
     what: str
+    seen: str
     disrupts: str
     repeat: str
     why: str

@@ -1,5 +1,6 @@
 """`gpuward explain`: from the page back to the kernel line, for someone who is woken at three in the morning."""
 
+import shlex
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
@@ -330,8 +331,9 @@ def _commands(
         yield from labelled("", f"gpuward ack {incident['id']}", width)
     for run in runs:
         if run["state"] == "approval":
+            rung = f" --rung {shlex.quote(run['approval']['rung'])}" if run["approval"] else ""
             yield from labelled(
-                "", f"gpuward approve {run['id']}     or: gpuward deny {run['id']} --why '...'", width
+                "", f"gpuward approve {run['id']}{rung}     or: gpuward deny {run['id']} --why '...'", width
             )
     yield from _return(incident, out_of_service, width)
     where = to_hold(incident["node"], incident["scope"])

@@ -17,7 +17,7 @@ from brain.console.brain_view import BrainView
 from brain.console_config import Role
 
 PATH = "/alerts/alertmanager"
-LARGEST = 1_048_576  # bytes of a body
+LARGEST = 4_194_304  # bytes of a body: a thousand alerts with labels and annotations of 4 KB each
 AT_ONCE_S = 300.0  # so many seconds' worth of alerts may come at once
 NOTE_EVERY_S = 600.0  # a note of what was left out
 

@@ -47,7 +47,7 @@ class AlertsFound:
     unplaced: int
     # gpuward's own, which came back: no fault feeds itself
     own: int
-    # Alerts that have not the form, or were too many
+    # Alerts that have not the form, or were too many, for us or for Alertmanager, which then says how many
     left_out: int
 
 
@@ -60,7 +60,9 @@ def found(body: bytes, want: AlertmanagerInputConfig, nodes: Collection[str], no
     alerts = raw.get("alerts") if isinstance(raw, dict) else None
     if not isinstance(alerts, list) or raw.get("version") != "4":
         raise NoAlerts('want a webhook of Alertmanager: "version": "4", and "alerts"')
+    cut = raw.get("truncatedAlerts")  # by max_alerts of its configuration
     reports, unplaced, own, left_out = {}, 0, 0, max(0, len(alerts) - MOST)
+    left_out += cut if isinstance(cut, int) and cut > 0 else 0
     for alert in alerts[:MOST]:
         labels = _texts(alert.get("labels")) if isinstance(alert, dict) else {}
         if not labels.get("alertname") or alert.get("status") not in ("firing", "resolved"):

@@ -13,7 +13,8 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 def cell(text: str) -> str:
     """A foreign text as a cell."""
     text = inert(text)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    # Blanks before it are none to some spreadsheets, and what was a tab or a line's end is a blank here
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from agent.contract.commands import Outcome
@@ -11,7 +11,7 @@ from agent.contract.messages import clip
 from brain.chat_words import Button
 from brain.core import ids
 from brain.core.effects import PageSubject, SendPage
-from brain.core.healing import advice, approvals, plans, told
+from brain.core.healing import advice, approvals, plans, shown, told
 from brain.core.incidents import RETURN_RUNBOOK
 from brain.core.operators.requests import REQUEST
 from brain.core.operators.scopes import ALL
@@ -36,7 +36,8 @@ def compose_from(state: State, page: SendPage) -> PageMessage:
     rule = rule_named(state.pack, subject.rule)
     rule = advice.fitted(rule, state, state.incidents.get(subject.id)) if rule is not None else None
     runs = [state.runs[run] for run in subject.runs if run in state.runs]
-    return compose(page, rule=rule, runs=runs, ill=_ill(state, subject, rule))
+    seen = {run.id: shown.mark(state, run) for run in runs}
+    return compose(page, rule=rule, runs=runs, ill=_ill(state, subject, rule), seen=seen)
 
 
 def _ill(state: State, subject: PageSubject, rule: Rule | None) -> Collection[str] | None:
@@ -55,9 +56,11 @@ def compose(
     runs: Sequence[Run] = (),
     knowledge: Knowledge | None = None,
     ill: Collection[str] | None = None,
+    seen: Mapping[str, str] | None = None,
 ) -> PageMessage:
     """Composes the message of a page. `rule` opened its incident (None: unknown); `runs` are the incident's, in order.
     `knowledge`: where no rule has it. `ill`: the nodes that show a shared cause now, None where there is none.
+    `seen`: of a run's id, how things stand (shown.mark).
     """
     about = page.subject
     evidence = _newest_of_each(about.evidence)
@@ -100,7 +103,7 @@ def compose(
         hit=clip(_one_line(about.hit), MAX_LINE),
         incidents=_listed(about.listed),
         untold=_untold(page),
-        buttons=tuple(_buttons(page, runs)),
+        buttons=tuple(_buttons(page, runs, seen or {})),
         tickets=dict(about.tickets),
         again=page.again,
     )
@@ -279,7 +282,10 @@ def _commands(page: SendPage, runs: Sequence[Run]) -> list[ShellCommand]:
     does = "I look at all of them" if about.listed else "I look at it"
     rows = [ShellCommand(line=f"gpuward ack {about.id}", does=f"{does}: stop repeating the page")]
     rows += [
-        ShellCommand(line=f"gpuward approve {run.id}", does=f"let {run.runbook.name} do its next rung")
+        ShellCommand(
+            line=f"gpuward approve {run.id} --rung {shlex.quote(approvals.rung(run))}",
+            does=f"let {run.runbook.name} do its next rung",
+        )
         for run in runs
         if run.state is RunState.APPROVAL
     ]
@@ -294,7 +300,7 @@ def _commands(page: SendPage, runs: Sequence[Run]) -> list[ShellCommand]:
     ]
 
 
-def _buttons(page: SendPage, runs: Sequence[Run]) -> Iterator[Button]:
+def _buttons(page: SendPage, runs: Sequence[Run], seen: Mapping[str, str]) -> Iterator[Button]:
     """The commands that a card offers: what it asks for, each for exactly what the page says."""
     about = page.subject
     if page.what == "resolve":
@@ -305,7 +311,8 @@ def _buttons(page: SendPage, runs: Sequence[Run]) -> Iterator[Button]:
         return
     for run in runs:
         if run.state is RunState.APPROVAL and (rung := approvals.rung(run)):
-            yield Button(verb="approve", args={"id": run.id, "rung": rung})
+            mark = {"seen": seen[run.id]} if seen.get(run.id) else {}
+            yield Button(verb="approve", args={"id": run.id, "rung": rung, **mark})
             yield Button(verb="deny", args={"id": run.id})
     where = f"node/{about.node}" if about.node else about.scope
     yield Button(verb="hold", args={"scope": ALL if where in ("", CELL) else where})

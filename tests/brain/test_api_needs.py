@@ -203,3 +203,21 @@ def test_a_thousand_incidents_hold_nothing_up(asking: Story) -> None:
     assert longest <= 0.05
     assert whole <= 0.5
     assert items.order(people[0]) <= items.order(people[-1])
+
+
+def test_an_approval_of_a_page_that_was_left_open_is_none(asking: Story) -> None:
+    """Its verb carries how things stood: since then the fault has become worse, which nobody on that page has seen."""
+    (item,), _ = now(asking)
+    said = item.verbs[0]
+    assert item.approval is not None
+    assert said.args["seen"] == item.approval.seen
+    (incident,) = asking.engine.state.incidents.values()
+    incident.severity = Priority.P0
+    asking.say(21, said.verb, **said.args)
+    asking.run(22)
+    assert "not as it was shown: the incident is P0 now" in asking.notes("operator.refused")[-1]
+    assert not asking.notes("operator.approve")
+    (fresh,), _ = now(asking)
+    asking.say(23, fresh.verbs[0].verb, **fresh.verbs[0].args)
+    asking.run(24)
+    assert len(asking.notes("operator.approve")) == 1

@@ -145,6 +145,10 @@ def test_nothing_in_the_table_is_a_formula_or_acts(story: Story, tmp_path: Path)
         "@x": "'@x",
         "+1": "'+1",
         "-1": "'-1",
+        " =2": "' =2",
+        "\t=3": "' =3",
+        "\r\n@4": "'  @4",
+        "\u3000\uff1d5": "' \uff1d5",
         "a\x1b[2J": "a\\x1b[2J",
         'a",\n"b': 'a", "b',
     }

@@ -6,6 +6,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from brain.console.alert_routes import LARGEST
+from brain.console.alerts_in import MOST
 from brain.console.server import Console
 from brain.console_config import Role
 from brain.core.pack.spec import Pack
@@ -56,7 +58,11 @@ async def test_only_the_token_of_that_user_reports_alerts(tmp_path: Path, record
         assert any(kind == "alerts.left_out" for kind, _ in view.notes)
         for odd in (b"", b"{}", b"[" * 9999, b"\xff"):
             assert (await post(url, odd, own))[0] == 400
-        assert (await post(url, b"x" * 1_100_000, own))[0] == 413
+        large = {f"label{one}": "x" * 300 for one in range(10)}
+        storm = body(*(alert(disk=str(one), **large) for one in range(MOST)))
+        assert len(storm) > 3_000_000
+        assert (await post(url, storm, own))[0] == 200, "as many as are read fit into a body"
+        assert (await post(url, b"x" * (LARGEST + 1), own))[0] == 413
         attacked(record_property, 8)
 
 

@@ -35,6 +35,9 @@ class WantedApprovalShape(Shape):
     runbook: str
     rung: str
     what: str = Field(description="`<rung>: <action>(<parameters>) on <scope>`.")
+    seen: str = Field(
+        description="Of how things stand: an approval that hands it back does not count when they have become worse since."
+    )
     disrupts: str = Field(description="`nothing`, `job`, `node` or `fabric`.")
     repeat: str = Field(description="`safe`, `probe` or `never`: may it be done twice?")
     why: str = Field(description="Why it needs one.")

@@ -14,7 +14,7 @@ import secrets
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha1
+from hashlib import sha1, sha256
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
@@ -110,7 +110,10 @@ def message(plain: bytes) -> AppMessage:
     if sender and kind == "text" and found.get("MsgId"):
         return AppMessage(sender=sender, id=f"wecom:{found['MsgId']}", text=found.get("Content", ""), app=app)
     if sender and kind == "event" and event == "template_card_event" and found.get("EventKey"):
-        id_ = f"wecom:{sender}:{made}:{found.get('TaskId', '')}"
+        key = sha256(found["EventKey"].encode()).hexdigest()[
+            :16
+        ]  # two buttons of a card within a second are two words
+        id_ = f"wecom:{sender}:{made}:{found.get('TaskId', '')}:{key}"
         return AppMessage(sender=sender, id=id_, button=found["EventKey"], app=app)
     raise Odd("neither a text nor a button")
 

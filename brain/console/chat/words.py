@@ -18,7 +18,7 @@ from brain.core.pack.spec import Scalar
 USAGE = "ack ID | approve RUN RUNG | deny RUN [WHY] | hold SCOPE [WHY] (我来处理 | 批准 | 拒绝 | 暂停)"
 _ARGS: Mapping[str, frozenset[str]] = {
     "ack": frozenset({"id"}),
-    "approve": frozenset({"id", "rung"}),
+    "approve": frozenset({"id", "rung", "seen"}),
     "deny": frozenset({"id", "why"}),
     "hold": frozenset({"scope", "why"}),
 }

@@ -11,7 +11,7 @@ from brain.console.api.needs_shapes import NeedKind, NeedShape, VerbShape, Wante
 from brain.console.fleet.facts import OVER
 from brain.console.needs.verbs import Allowed
 from brain.console.pack.show import disrupts, repeat
-from brain.core.healing import approvals, plans
+from brain.core.healing import approvals, plans, shown
 from brain.core.pack.spec import Priority, Scalar
 from brain.core.people import do
 from brain.core.state import AlertGroup, Hold, Incident, IncidentState, Run, RunState, State
@@ -67,7 +67,9 @@ def verbs(one: Incident, run: Run | None, drained: Sequence[str], allowed: Allow
     """What somebody may say about an incident that is open. `run`: its newest; `drained`: nodes that it keeps out of service."""
     found: list[tuple[str, dict[str, Scalar]]] = []
     if run is not None and run.state is RunState.APPROVAL:
-        found.append(("approve", {"id": run.id, "rung": approvals.rung(run)}))
+        found.append(
+            ("approve", {"id": run.id, "rung": approvals.rung(run), "seen": shown.mark(allowed.state, run)})
+        )
     if run is not None and not run.ended_at:
         found.append(("deny", {"id": run.id}))
     if not one.pages.acked_by:
@@ -150,6 +152,7 @@ def wanted_approval(run: Run, state: State) -> WantedApprovalShape | None:
         runbook=run.runbook.name,
         rung=rung.name,
         what=approvals.what(run),
+        seen=shown.mark(state, run),
         disrupts=disrupts(rung, returning=bool(run.worked)),
         repeat=repeat(rung),
         why=run.why,

@@ -1,10 +1,12 @@
 """Approvals: who agreed, to what exactly, until when. An approval becomes void when the circumstances get worse."""
 
+from collections.abc import Container
 from dataclasses import replace
 
 from brain.core.context import Context
 from brain.core.healing import plans
-from brain.core.state import Approval, Run
+from brain.core.pack.spec import Priority, Window
+from brain.core.state import Approval, Run, State
 
 
 def give(ctx: Context, run: Run, who: str) -> Approval:
@@ -14,11 +16,11 @@ def give(ctx: Context, run: Run, who: str) -> Approval:
         who=who,
         until=ctx.now + ctx.compiled.settings.approval_s,
         what=what(run),
-        symptoms=_symptoms(ctx, run),
+        symptoms=active_symptoms(ctx.state, run),
         nodes=incident.nodes,
         severity=incident.severity,
         windows=_windows(ctx, run),
-        protected=_protected(ctx, run),
+        protected=protected_job(ctx.state, run),
     )
     return run.approved
 
@@ -42,35 +44,63 @@ def void(ctx: Context, run: Run) -> str:
         return ""
     if given.ended:
         return given.ended
-    incident = ctx.state.incidents[run.incident]
     if given.what != what(run):
         return "it was for another step"
     if ctx.now > given.until:
         return "its time is over"
-    if incident.severity < given.severity:
+    return worse(
+        ctx,
+        run,
+        severity=given.severity,
+        nodes=given.nodes,
+        windows=given.windows,
+        protected=(given.protected,),
+        symptoms=given.symptoms,
+    )
+
+
+def worse(
+    ctx: Context,
+    run: Run,
+    *,
+    severity: Priority,
+    nodes: int,
+    windows: Container[str],
+    protected: Container[str],
+    symptoms: Container[str],
+) -> str:
+    """What is worse now than when things stood so; empty: nothing."""
+    incident = ctx.state.incidents[run.incident]
+    if incident.severity < severity:
         return f"the incident is {incident.severity} now"
-    if incident.nodes > given.nodes:
+    if incident.nodes > nodes:
         return f"{incident.nodes} nodes show it now"
-    opened = [window for window in _windows(ctx, run) if window not in given.windows]
+    opened = [window for window in _windows(ctx, run) if window not in windows]
     if opened:
         return f"the maintenance window of {opened[0].split()[0]} has opened since"
-    job = _protected(ctx, run)
-    if job and job != given.protected:
+    job = protected_job(ctx.state, run)
+    if job and job not in protected:
         return f"protected job {job} runs there now"
-    new = [symptom for symptom in _symptoms(ctx, run) if symptom not in given.symptoms]
+    new = [symptom for symptom in active_symptoms(ctx.state, run) if symptom not in symptoms]
     return f"{new[0]} has come up since" if new else ""
+
+
+def window_text(window: Window) -> str:
+    """By which a maintenance window is known."""
+    return f"{window.scope} {window.since:.0f}"
 
 
 def _windows(ctx: Context, run: Run) -> list[str]:
     return [
-        f"{window.scope} {window.since:.0f}"
+        window_text(window)
         for window in ctx.compiled.settings.maintenance
         if window.since <= ctx.now < window.until and ctx.compiled.topology.contains(window.scope, run.scope)
     ]
 
 
-def _protected(ctx: Context, run: Run) -> str:
-    answer = ctx.state.jobs.get(run.node)
+def protected_job(state: State, run: Run) -> str:
+    """The protected job on the run's node, by the scheduler's last answer; empty: none, or nobody has asked."""
+    answer = state.jobs.get(run.node)
     return answer.protected if answer is not None else ""
 
 
@@ -91,9 +121,10 @@ def what(run: Run) -> str:
     return f"{present.name}: {present.do}({given}) on {run.scope}"
 
 
-def _symptoms(ctx: Context, run: Run) -> list[str]:
+def active_symptoms(state: State, run: Run) -> list[str]:
+    """Those of the run's incident: `<symptom>@<scope>`."""
     return [
         key
-        for key in ctx.state.incidents[run.incident].symptoms
-        if (state := ctx.state.symptoms.get(key)) is not None and state.active
+        for key in state.incidents[run.incident].symptoms
+        if (one := state.symptoms.get(key)) is not None and one.active
     ]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from brain.core import demotion, ids, incidents, stops
 from brain.core.context import Context
-from brain.core.healing import approvals, drains, modes, run_states, runs, steps
+from brain.core.healing import approvals, drains, modes, run_states, runs, shown, steps
 from brain.core.healing.drains import LEFT
 from brain.core.incidents import RETURN_RUNBOOK, IncidentTrigger
 from brain.core.inputs import OperatorCommand
@@ -112,18 +112,9 @@ def _approve(ctx: Context, command: OperatorCommand) -> None:
     if run is None or run.state not in (RunState.APPROVAL, RunState.HELD):
         _refused(ctx, command, _waits_for_none(ctx, command, run))
         return
-    shown, present = str(command.args.get("rung", "")), approvals.rung(run)
-    if shown and shown != present:
-        _refused(
-            ctx,
-            command,
-            said(
-                "{id} is at {present} now, not at {shown}: look again before you approve",
-                id=run.id,
-                present=repr(present),
-                shown=repr(shown),
-            ),
-        )
+    rung, seen = (str(command.args.get(name, "")) for name in ("rung", "seen"))
+    if objection := shown.objection(ctx, run, rung=rung, seen=seen):
+        _refused(ctx, command, objection)
         return
     given = approvals.give(ctx, run, command.who)
     escalation.answered(ctx.state.incidents[run.incident])

@@ -1,4 +1,4 @@
-"""Two people take one page at once: both words stand on the log before either is handled. One has it, the other hears who."""
+"""Two people take the same page at once: both words stand on the log before either is handled. One has it, one hears who."""
 
 from typing import Any
 

@@ -117,6 +117,8 @@ def test_what_is_of_no_node_or_has_no_form_is_counted() -> None:
     assert (len(result.reports), result.unplaced, result.left_out) == (1, 1, len(odd))
     many = found(body(*(alert(disk=str(one)) for one in range(MOST + 5))), WANT, NODES, NOW)
     assert (len(many.reports), many.left_out) == (MOST, 5)
+    for cut, more in ((9000, 9000), (0, 0), (-1, 0), ("x", 0), (None, 0)):
+        assert found(body(alert(), truncatedAlerts=cut), WANT, NODES, NOW).left_out == more
 
 
 def test_an_alert_of_our_own_is_no_fact() -> None:

@@ -33,7 +33,7 @@ OPEN_PAGE = f"""\
              断电重启节点，再重新插拔 GPU。
   see        https://docs.nvidia.com/deploy/xid-errors/
   type       gpuward ack inc-1    # I look at it: stop repeating the page
-             gpuward approve inc-1.r1    # let gpu-lost do its next rung
+             gpuward approve inc-1.r1 --rung bounce    # let gpu-lost do its next rung
              gpuward hold node/n1 --why '...'    # gpuward must not act there
              gpuward explain inc-1    # the whole chain, back to the kernel line
 """
@@ -65,7 +65,10 @@ def test_the_json_form_says_the_same() -> None:
     assert (body["status"], body["dedup_key"], body["severity"]) == ("trigger", "inc-1", "P1")
     assert body["evidence_ids"] == ["n1:a:4", "n1:a:6", "n1:a:5"]
     assert body["knowledge"]["todo"]["zh"].startswith("断电")
-    assert {"line": "gpuward approve inc-1.r1", "does": "let gpu-lost do its next rung"} in body["commands"]
+    assert {
+        "line": "gpuward approve inc-1.r1 --rung bounce",
+        "does": "let gpu-lost do its next rung",
+    } in body["commands"]
     assert set(body) == {
         "status", "id", "dedup_key", "what", "group", "title", "severity", "cause", "scope", "node", "nodes",
         "state", "why_now", "because", "because_zh", "since", "evidence", "evidence_ids", "tried", "proposed", "commands",

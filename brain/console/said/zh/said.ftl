@@ -33,6 +33,7 @@ s-an-incident-inc-or-its-beginning-a-page-inc-0c094e8f =
 s-did-you-mean-names-fcf13e86 = ：您是指 { $names } 吗？
 s-have-names-e17f7694 = （可选：{ $names }）
 s-id-is-at-present-now-not-at-shown-look-2a966d2d = { $id } 现在位于 { $present }，而不是 { $shown }：批准之前请再看一次
+s-id-is-not-as-it-was-shown-why-look-7327c433 = { $id } 与所显示的不同：{ $why }；批准之前请再看一次
 s-id-settles-for-s-s-more-then-its-run-accc8d3b = { $id } 还要观察 { $s } 秒：随后开始运行，如需批准会提出请求
 s-n-holds-are-on-name-name-one-by-its-f1148937 = { $name } 上有 { $n } 个暂停，请用编号指明一个：{ $each }
 s-name-is-not-in-the-object-store-not-sent-974680a5 =

@@ -80,7 +80,7 @@ function approval(state, run) {
 }
 
 function approve(state, run, main = true) {
-  const args = { id: run.id, rung: run.approval.rung }
+  const args = { id: run.id, rung: run.approval.rung, seen: run.approval.seen }
   return verbButton(state, 'approve', t('verb-approve'), () => askApprove(state, args, run.approval), { main })
 }
 
