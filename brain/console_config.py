@@ -15,6 +15,8 @@ from brain.core.operators.scopes import ALL
 from brain.core.pack.topology import SCOPES
 from brain.core.people import SCHEDULE
 
+# Until somebody notices that a node is ill, and has looked: as in `gpuward simulate` (docs/simulation.md)
+PEOPLE_BEGIN_S = 3000.0
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 # What a person's name may be: it stands in the log, in pages and in the name of a token.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -150,6 +152,9 @@ class ConsoleConfig(_Model):
     prometheus: PrometheusConfig | None = None
     # File with the hashes of all tokens; none: <data_dir>/tokens.json. It is read again when it changes
     tokens_file: Path | None = None
+    # Of reports: so long after the first sign of a fault people would have begun with its remedy, for the estimate of node-hours
+    # saved; 0: nothing is estimated. The default is what `gpuward simulate` takes for people: 30 minutes to notice, 20 to look
+    people_begin_s: float = Field(default=PEOPLE_BEGIN_S, ge=0)
 
     @property
     def loopback(self) -> bool:

@@ -36,6 +36,7 @@ from docs import (
     plug_ins,
     scale,
     scenario_schema,
+    sentences,
     telemetry_tables,
 )
 
@@ -373,6 +374,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "brain/cli/answers.py": answer_types.module,
     "simulations/scenarios/schema.json": scenario_schema.text,
     "brain/console/web/words/en/pack.ftl": pack_words.catalogue,
+    "brain/sentences/english.json": sentences.catalogue,
     "deploy/agent.toml": agent_toml,
 }
 

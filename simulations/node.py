@@ -29,9 +29,11 @@ from simulations import events
 from simulations.actions import NODE_ACTIONS
 from simulations.actions.base import SimulatedResult
 from simulations.changes import ScheduledChange
+from simulations.inventory import SimulatedInventory
 from simulations.machines import Machine
 
 VERSION = f"{__version__} (simulated)"
+STARTED = "agent.started"
 MAX_WAITING = 10_000  # events that wait for the broker; above, the oldest are dropped
 
 
@@ -81,6 +83,7 @@ class SimulatedNode:
         )
         self._host = host
         self._boot = host.boot_id()
+        self._inventory = SimulatedInventory(host.kernel())
         self._spool = secrets.token_hex(4)
         self._seq = 0
         self._waiting: deque[_Waiting] = deque()
@@ -92,6 +95,7 @@ class SimulatedNode:
         """Reports that the agent started, and the results of commands that were running when it died."""
         started = events.agent_started(VERSION, self._host.kernel(), len(self.machine.state.gpus))
         self.put(started, self._host.mono_s())
+        self._tell_inventory(self._host.mono_s())
         await self.commander.recover()
         self.advance()
 
@@ -185,6 +189,8 @@ class SimulatedNode:
         now, state = self._host.mono_s(), self.machine.state
         for at, unsent in self.machine.advance(now):
             self.put(unsent, at)
+            if unsent.kind == STARTED:  # its agent, after a boot
+                self._tell_inventory(at)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -195,6 +201,10 @@ class SimulatedNode:
             self._timer = asyncio.get_running_loop().call_later(max(0.001, next_at - now), self.advance)
         if self._waiting:
             self._on_event(self)
+
+    def _tell_inventory(self, at: float) -> None:
+        for unsent in self._inventory.told(self.machine.state):
+            self.put(unsent, at)
 
 
 class _MachineAction:

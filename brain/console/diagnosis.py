@@ -22,6 +22,7 @@ from brain.console.api.base import Nothing
 from brain.console.api.diagnosis_shapes import DiagnosisShape, WantedDiagnosis
 from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView
+from brain.console.speech import told, told_plan
 from brain.console_config import Role
 
 DEADLINE_S = 60.0
@@ -80,8 +81,23 @@ async def _verdict(config: BrainConfig, wanted: WantedDiagnosis) -> DiagnosisSha
         except Refused as error:
             raise web.HTTPServiceUnavailable(text=f"`gpuward diagnose` cannot be run: {error}") from error
     try:
-        return DiagnosisShape.model_validate_json(done.out)
+        return _told(DiagnosisShape.model_validate_json(done.out))
     except ValidationError as error:
         raise web.HTTPServiceUnavailable(
             text=f"`gpuward diagnose` gave no verdict: {done.last_line}"
         ) from error
+
+
+def _told(found: DiagnosisShape) -> DiagnosisShape:
+    """The same for whoever asks: what is told in English by the command line, which answers scripts."""
+    incidents = [
+        one.model_copy(update={"plan": [told_plan(line) for line in one.plan], "sure": told(one.sure)})
+        for one in found.incidents
+    ]
+    return found.model_copy(
+        update={
+            "incidents": incidents,
+            "blind": {name: told(text) for name, text in found.blind.items()},
+            "aside": {name: told(text) for name, text in found.aside.items()},
+        }
+    )

@@ -17,6 +17,7 @@ from brain.console.api.chain_shapes import (
 from brain.console.brain_view import History
 from brain.console.needs.items import wanted_approval
 from brain.console.shapes import Json
+from brain.console.speech import told, told_plan
 from brain.core import ids
 from brain.core.healing import advice
 from brain.core.pack.shared import rule_named
@@ -75,17 +76,17 @@ def _pages(notes: list[Json]) -> list[PageShape]:
             pages[page] = {
                 "id": page,
                 "at": at,
-                "text": note["text"],
+                "text": told(note["text"]),
                 "delivered": "",
                 "failures": [],
                 "note": note["id"],
             }
         elif page in pages and note["kind"] == "page.delivered":
-            pages[page]["delivered"] = note["text"]
+            pages[page]["delivered"] = told(note["text"])
         elif page in pages and note["kind"] == "page.undelivered":
-            pages[page]["failures"].append(note["text"])
+            pages[page]["failures"].append(told(note["text"]))
     acks = [
-        AckShape(at=shapes.iso(note["at"]), text=note["text"])
+        AckShape(at=shapes.iso(note["at"]), text=told(note["text"]))
         for note in notes
         if note["kind"] == "page.acked"
     ]
@@ -100,13 +101,17 @@ def _run(raw: Json, notes: list[Json], state: State) -> ExplainedRunShape:
         (note["data"].get("plan", []) for note in own if note["kind"] == "run.started"), []
     )
     would = [
-        WouldShape(step=note["data"]["step"], ok=note["data"]["ok"], lines=note["data"]["lines"])
+        WouldShape(
+            step=note["data"]["step"],
+            ok=note["data"]["ok"],
+            lines=[told(line) for line in note["data"]["lines"]],
+        )
         for note in own
         if note["kind"] == "step.plan"
     ]
     return ExplainedRunShape(
         **shapes.run_fields(raw),
-        plan=plan,
+        plan=[told_plan(line) for line in plan],
         approval=wanted_approval(run, state) if run is not None and run.state is RunState.APPROVAL else None,
         would=sorted(would, key=lambda would: _place(would.step)),
         gates=[_line(note) for note in own if note["kind"] in _GATED],
@@ -173,6 +178,6 @@ def _line(note: Json) -> LineShape:
         id=note["id"],
         at=shapes.iso(note["at"]),
         kind=note["kind"],
-        text=clip(note["text"], 1000),
+        text=clip(told(note["text"]), 1000),
         caused_by=note["caused_by"],
     )

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import cast
 
 from aiohttp import hdrs, web
@@ -228,4 +229,5 @@ class Console:
             except web.HTTPException as error:
                 if request.path == join_routes.PATH:
                     return join_routes.refused(error)
-                return answer_of(error)
+                page = web_routes.missing(request) if error.status == HTTPStatus.NOT_FOUND else None
+                return page or answer_of(error)

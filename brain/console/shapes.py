@@ -16,6 +16,7 @@ from brain.console.api.incident_shapes import (
     StepShape,
 )
 from brain.console.api.status_shapes import HoldShape, ModeShape
+from brain.console.speech import told
 from brain.core.state import Hold, IncidentState, RunState, State
 
 Json = dict[str, Any]
@@ -43,7 +44,7 @@ def incident(raw: Mapping[str, Any]) -> IncidentShape:
         nodes=raw["nodes"],
         opened_at=iso(raw["opened_at"]),
         closed_at=iso(raw["closed_at"]),
-        closed_why=raw["closed_why"],
+        closed_why=told(raw["closed_why"]),
         rule=raw["rule"],
         because=raw["because"],
         because_zh=raw.get("because_zh", ""),
@@ -56,7 +57,7 @@ def incident(raw: Mapping[str, Any]) -> IncidentShape:
         explains=raw["explains"],
         explained_by=raw["explained_by"],
         stale=raw["stale"],
-        waits=raw.get("waits", "") if raw["state"] == IncidentState.SETTLING else "",
+        waits=told(raw.get("waits", "")) if raw["state"] == IncidentState.SETTLING else "",
         pages=IncidentPagesShape(
             sent=pages["sent"],
             first_at=iso(pages["first_at"]),
@@ -97,7 +98,7 @@ def run_fields(raw: Mapping[str, Any]) -> Json:
         "summary": runbook["summary"],
         "pack": raw["pack"],
         "state": raw["state"],
-        "why": raw["why"],
+        "why": told(raw["why"]),
         "scope": raw["scope"],
         "node": raw["node"],
         "started_at": iso(raw["started_at"]),
@@ -120,9 +121,9 @@ def step(run: Mapping[str, Any], raw: Mapping[str, Any]) -> StepShape:
         action=raw["action"],
         params=raw["params"],
         outcome=raw["outcome"],
-        why=raw["why"],
+        why=told(raw["why"]),
         verified=raw["verified"],
-        doing=raw["doing"],
+        doing=told(raw["doing"]),
         at=iso(raw["at"]),
         evidence=bundle(run, raw),
     )
@@ -139,7 +140,7 @@ def note(raw: Mapping[str, Any]) -> NoteShape:
     return NoteShape(
         id=raw["id"],
         kind=raw["kind"],
-        text=raw["text"],
+        text=told(raw["text"]),
         incident=raw["incident"],
         run=raw["run"],
         scope=raw["scope"],
@@ -175,7 +176,7 @@ def modes(state: State) -> list[ModeShape]:
         for one in settings
     ]
     operators = [
-        ModeShape(runbook=one.runbook, nodes=one.nodes, mode=one.mode, who=one.who, why=one.why)
+        ModeShape(runbook=one.runbook, nodes=one.nodes, mode=one.mode, who=one.who, why=told(one.why))
         for one in state.modes
     ]
     return site + operators

@@ -1,6 +1,7 @@
-"""The language of whoever asks: what the API refuses is told in it. Answers themselves are the same for everybody."""
+"""The language of whoever asks: what the API refuses is told in it, and every sentence of the brain that an answer has."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -8,9 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from agent.contract.messages import clip
-from agent.shared.words import Spoken, answering, spoken, t
+from agent.shared.words import Spoken, answering, language, spoken, t
+from brain import sentences
 from brain.core.said import Sentence
 
+_RUNG = re.compile(
+    r"((?:back )?\d+\. [^:]*: )?([\w.]+\(.*?\))( \(after [^)]*\))?( — disrupts \w+)((?:; .*)?)", re.DOTALL
+)
+_PARTS = re.compile(r"(?=; (?:gates: |verified by ))")
 FOLDERS = (Path(__file__).resolve().parent / "said",)  # of the catalogue, a folder for each language in it
 
 
@@ -22,8 +28,21 @@ def in_language(accepted: str) -> Iterator[None]:
 
 
 def told(text: str) -> str:
-    """A sentence of the core in the language that is spoken, as far as it is known what it was made of."""
-    return of_parts(text.parts()) if isinstance(text, Sentence) else text
+    """A sentence of the brain or of a node, in the language that is spoken; what is none of theirs stands as it is."""
+    return of_parts(text.parts()) if isinstance(text, Sentence) else sentences.told(text, language())
+
+
+def told_plan(line: str) -> str:
+    """A line of a run's plan: its number, its rung, and what would be done are the same in every language."""
+    if language() == "en":
+        return line
+    found = _RUNG.fullmatch(line)
+    if found is None:
+        names, left_out, why = line.partition(": left out, ")
+        return f"{names}: {told('left out')}，{told(why)}" if left_out else told(line)
+    head, done, after, disrupts, rest = found.groups(default="")
+    parts = (after, disrupts, *_PARTS.split(rest))
+    return f"{head}{done}{''.join(told(part) for part in parts if part)}"
 
 
 def of_parts(parts: Mapping[str, Any]) -> str:

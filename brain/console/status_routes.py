@@ -29,7 +29,7 @@ from brain.console.globs import glob
 from brain.console.node import facts as node_facts
 from brain.console.node import show
 from brain.console.reading import Reading
-from brain.console.speech import quoted
+from brain.console.speech import quoted, told
 from brain.core.pack.rulebook import MATCHER
 from brain.core.pack.spec import Place
 from brain.core.state import IncidentState, Node
@@ -58,9 +58,9 @@ def routes(brain: BrainView, reading: Reading, proposals: Proposals) -> list[Rou
             epoch=state.epoch,
             connected=brain.connected(),
             caught_up=live.caught_up,
-            stopped=live.stopped,
+            stopped=told(live.stopped),
             troubles=[
-                TroubleShape(cause=cause, text=text, since=shapes.iso(since))
+                TroubleShape(cause=cause, text=told(text), since=shapes.iso(since))
                 for cause, text, since in brain.troubles()
             ],
             seq=live.seq,

@@ -23,6 +23,7 @@ from brain.console.brain_view import BrainView, History
 from brain.console.positions import Heard, Position
 from brain.console.reading import Reading, Rests
 from brain.console.sending import write
+from brain.console.speech import in_language
 from brain.core.effects import Note
 
 PING_S = 15.0
@@ -63,7 +64,10 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
             places.enter_context(_counted(watchers, who))
             if stranger:
                 places.enter_context(_counted(strangers, who))
-            return await _watched(asked.http, asked.query)
+            if asked.query.language is None:
+                return await _watched(asked.http, asked.query)
+            with in_language(asked.query.language):
+                return await _watched(asked.http, asked.query)
 
     async def _watched(request: web.Request, query: WatchQuery) -> web.StreamResponse:
         response = web.StreamResponse(

@@ -8,6 +8,7 @@ import hashlib
 import mimetypes
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from aiohttp import hdrs, web
@@ -18,6 +19,8 @@ from brain.console.words import LANGUAGES, SUFFIX
 
 FOLDER = Path(__file__).resolve().parent / "web"
 PREFIX = "/web/"
+# Below these an address is a program's, whoever opens it
+OF_PROGRAMS = ("/api/", PREFIX, "/chat/", "/metrics", "/healthz", "/readyz")
 # The pages, in aiohttp's form, each with its module in web/pages (web/router.js names the same)
 PAGES = {
     "/": "now",
@@ -86,6 +89,26 @@ def routes() -> list[Route]:
     ]
 
 
+def missing(request: web.Request) -> web.Response | None:
+    """The answer to an address that is no page, for people: the frame, which says so. None: a program asks, or asks the API."""
+    if request.method not in (hdrs.METH_GET, hdrs.METH_HEAD) or request.path.startswith(OF_PROGRAMS):
+        return None
+    if not _wants_page(request.headers.get(hdrs.ACCEPT, "")):
+        return None
+    headers = {hdrs.CONTENT_TYPE: "text/html; charset=utf-8", "Content-Security-Policy": POLICY}
+    return web.Response(status=404, body=frame_of("missing").encode(), headers=headers)
+
+
+def _wants_page(accepted: str) -> bool:
+    """Does the client name HTML (RFC 9110, 12.5.1)? Browsers do for an address that somebody opens; programs do not."""
+    for part in accepted.lower().split(","):
+        kind, *given = (one.strip() for one in part.split(";"))
+        if kind in ("text/html", "application/xhtml+xml"):
+            return not any(one.removeprefix("q=").strip("0.") == "" for one in given if one.startswith("q="))
+    return False
+
+
+@cache
 def frame_of(page: str) -> str:
     """Returns the frame of a page. It names all scripts that the page needs: a browser far away asks for them at once, not one
     layer of imports after the other.

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from brain.console import shapes
+from brain.console import shapes, speech
 from brain.console.api.hit_shapes import HitJobShape, HitShape
 from brain.console.api.incident_shapes import IncidentShape
 from brain.core import hit_words
@@ -20,7 +20,7 @@ def told(raw: dict[str, Any], state: State) -> HitShape:
     now = hit_words.standing(_HIT.validate_python(kept), asks=asks)
     return HitShape(
         known=now.known.value,
-        why=now.why,
+        why=speech.told(now.why),
         since=shapes.iso(now.since),
         at=shapes.iso(now.at),
         asked=now.asked,
@@ -48,5 +48,5 @@ def _job(line: hit_words.HitLine) -> HitJobShape:
         gpus=line.gpus,
         since=shapes.iso(line.since),
         gone_at=shapes.iso(line.gone_at),
-        text=hit_words.sentence(line),
+        text=speech.told(hit_words.sentence(line)),
     )

@@ -25,6 +25,7 @@ from brain.console.api.why_shapes import (
 from brain.console.brain_view import BrainView, History
 from brain.console.reading import Reading
 from brain.console.shapes import Json
+from brain.console.speech import told
 from brain.core.context import Context
 from brain.core.incidents import OVER
 from brain.core.pack.spec import Text
@@ -83,7 +84,7 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
             hint = error.hint  # looks through many names: not in the event loop
 
             def refuse(_: History) -> bytes:
-                raise web.HTTPNotFound(text=hint())
+                raise web.HTTPNotFound(text=told(hint()))
 
             return await reading.answer(asked.http, refuse)
         return await reading.answer(asked.http, lambda history: encoded(answer(found, history)))
@@ -99,7 +100,7 @@ def answer(found: why_not.WhyNot, history: History) -> WhyNotShape:
         at=shapes.iso(found.at),
         matches=found.matches,
         outcome=found.outcome,
-        text=list(found.text),
+        text=[told(one) for one in found.text],
         conditions=[_condition(one, history) for one in found.conditions],
         incident=found.incident,
         until=shapes.iso(found.until),
@@ -127,7 +128,7 @@ def considered(raw: Json) -> list[PlaceConsideredShape]:
     """Returns the places that were considered for an incident; an earlier version wrote none."""
     return [
         PlaceConsideredShape(
-            place=one["place"], ill=one["ill"], of=one["of"], best=one["best"], why=one["why"]
+            place=one["place"], ill=one["ill"], of=one["of"], best=one["best"], why=told(one["why"])
         )
         for one in raw.get("places", ())
     ]
@@ -154,8 +155,8 @@ def _condition(one: why_not.ConditionNow, history: History) -> ConditionShape:
         test=one.test,
         met=one.met,
         in_the_way=one.in_the_way,
-        text=one.text,
-        begins=one.begins,
+        text=told(one.text),
+        begins=told(one.begins),
         instead=list(one.instead),
         symptom=one.symptom,
         scope=one.scope,
@@ -187,7 +188,7 @@ def _past(symptom: str, scope: str, history: History) -> PastShape:
         for note in found or ():
             if note["data"].get("symptom") == symptom:
                 why = note["text"].partition(" ended: ")[2]
-                return PastShape(at=shapes.iso(note["at"]), why=why, since=shapes.iso(since))
+                return PastShape(at=shapes.iso(note["at"]), why=told(why), since=shapes.iso(since))
         if found and len(found) == _NOTES:
             since = max(since, found[-1]["at"])
     return PastShape(at=None, why="", since=shapes.iso(since))

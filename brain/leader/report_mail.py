@@ -28,6 +28,7 @@ from brain.console.reports import gather, mail, schedule
 from brain.console.reports.mail import Envelope
 from brain.console.reports.page import ReportPage
 from brain.console.reports.schedule import DueReport
+from brain.console.speech import in_language
 from brain.console.words import Words
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.current_client import CurrentClient
@@ -113,6 +114,7 @@ class ReportMail:
         """`reader`: one that nobody else uses. `now`: the log's time."""
         self._reports = reports
         self._cell = config.cell
+        self._people_s = config.console.people_begin_s
         self._replicas = config.nats.replicas
         self._nats = nats
         self._leadership = leadership
@@ -210,12 +212,16 @@ class ReportMail:
     async def _made(self, one: ScheduledReport, due: DueReport, now: float) -> EmailMessage:
         if not await self._history.reached(self._replica.seq, _SETTLED_S):
             raise Unreachable("the history is behind: this brain's disk does not take it")
-        standing = await gather.standing_now(self._replica.state) if one.want.what == "shift" else None
+        with in_language(one.want.language):
+            standing = await gather.standing_now(self._replica.state) if one.want.what == "shift" else None
         energy = await self._meter.measured(due.since, due.at, gpus_of(self._replica.state))
         envelope = Envelope(sender=one.mailer.sender, to=one.to, now=now)
 
         def work() -> EmailMessage:
-            told = gather.told(self._reader, due.since, due.at, self._rests.pause, standing, energy)
+            with in_language(one.want.language):
+                told = gather.told(
+                    self._reader, due.since, due.at, self._rests.pause, standing, energy, self._people_s
+                )
             return mail.composed(one.want, due, one.page, told, envelope)
 
         try:

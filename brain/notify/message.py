@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from agent.contract.inert import inert, inert_data
 from agent.contract.messages import clip
+from brain import sentences
 from brain.chat_words import Button
 from brain.core import ids
 from brain.core.state import AlertFace
@@ -175,24 +176,30 @@ class PageMessage:
         among = f", all of them of {' and '.join(self.common)}" if self.common else ""
         where = self.scope + (f" ({self.nodes} nodes{among})" if self.nodes > 1 else "")
         quiet = self.status != "trigger"
+        tongue = "zh" if language == "zh" else "en"
+
+        def told(*lines: str) -> tuple[str, ...]:
+            """What gpuward and the nodes have said, in the reader's language."""
+            return tuple(sentences.told(line, tongue) for line in lines)
+
         brief = quiet and not self.untold
         parts = [
             ("where", (where,), 3),
-            ("hit", (self.hit,) if self.hit and not brief else (), 3),
+            ("hit", told(self.hit) if self.hit and not brief else (), 3),
             ("evidence", () if brief else self.evidence, 4),
-            ("why now", (self.why_now,), 1),
-            ("stopped", () if quiet else self.stops, 2),
+            ("why now", told(self.why_now), 1),
+            ("stopped", () if quiet else told(*self.stops), 2),
             ("since", (self.since,), 2),
             ("because", () if brief or self.incidents else self._why(language), 6),
-            ("incidents", self.incidents, 3),
-            ("tried", self.tried, 5),
-            ("proposed", () if quiet else self.proposed, 4),
+            ("incidents", told(*self.incidents), 3),
+            ("tried", told(*self.tried), 5),
+            ("proposed", () if quiet else told(*self.proposed), 4),
             ("cause", () if brief else self.known("cause", language), 7),
             ("what to do", () if quiet else self.known("todo", language), 5),
             ("see", () if quiet else self.links, 8),
             ("trace", (self.trace_id,) if self.trace_id else (), 8),
             ("ticket", tuple(f"{key} ({channel})" for channel, key in self.tickets.items()), 3),
-            ("type", tuple(f"{command.line}    # {command.does}" for command in self.commands), _COMMANDS),
+            ("type", tuple(f"{one.line}    # {told(one.does)[0]}" for one in self.commands), _COMMANDS),
         ]
         return tuple(
             Section(label=_label(name, language), lines=lines, needed=n) for name, lines, n in parts if lines

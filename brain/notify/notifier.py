@@ -24,6 +24,7 @@ _REMEMBERED = 10_000  # alerts
 TYPES: Mapping[str, str] = {
     "alertmanager": "brain.notify.alertmanager:build",
     "apprise": "brain.notify.apprise:build",
+    "dingtalk": "brain.notify.dingtalk:build",
     "feishu": "brain.notify.feishu:build",
     "jira": "brain.notify.jira:build",
     "log": "brain.notify.log:build",

@@ -27,13 +27,14 @@ _NO_PORT = "this node has no InfiniBand port with a link"
 def bounce_link(request: ActionRequest) -> SimulatedResult:
     """Down, a pause, up: the link is trained again."""
     down_s = request.number("down_s", 0.5)
-    text = f"down for {down_s:g} s, then up"
-    return _bounce(request.machine, request.text("link"), down_s, text, Fix.RESET_PORT)
+    link = request.text("link")
+    return _bounce(request.machine, link, down_s, f"{link} down for {down_s:g} s, then up", Fix.RESET_PORT)
 
 
 def reset_port(request: ActionRequest) -> SimulatedResult:
     """The link of the port is trained again."""
-    return _bounce(request.machine, request.text("port"), 0.2, "was reset", Fix.RESET_PORT)
+    port = request.text("port")
+    return _bounce(request.machine, port, 0.2, f"{port} was reset", Fix.RESET_PORT)
 
 
 def reset_nic(request: ActionRequest) -> SimulatedResult:
@@ -45,13 +46,13 @@ def reset_nic(request: ActionRequest) -> SimulatedResult:
         request.machine,
         component,
         request.times.reset_s,
-        "and its card were reset",
+        f"{component} and its card were reset",
         Fix.RESET_NIC,
         Fix.RESET_PORT,
     )
 
 
-def _bounce(machine: MachineState, component: str, down_s: float, how: str, *fixes: Fix) -> SimulatedResult:
+def _bounce(machine: MachineState, component: str, down_s: float, told: str, *fixes: Fix) -> SimulatedResult:
     """Takes an interface or a port down and up; the fixes are applied when it is up."""
     kind, name = components.type_of(component), components.name_of(component)
     if kind == "link" and name == CONTROL_LINK:
@@ -64,7 +65,7 @@ def _bounce(machine: MachineState, component: str, down_s: float, how: str, *fix
     else:
         return refused(f"there is no {component} on this node")
     applied = (after(up.delay_s, FixApplied(fix=fix, component=component)) for fix in fixes)
-    return succeeded(f"{component} {how}", up.delay_s, down, up, *applied)
+    return succeeded(told, up.delay_s, down, up, *applied)
 
 
 def fail_over(request: ActionRequest) -> SimulatedResult:

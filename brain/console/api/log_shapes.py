@@ -1,5 +1,7 @@
 """What is asked of the log and of its notes as they are written."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from brain.console.api.base import Asked
@@ -16,6 +18,11 @@ class WatchQuery(Asked):
 
     last: int = Field(
         default=0, ge=0, le=MOST_NOTES, description="How many notes that are there already to begin with."
+    )
+
+    language: Literal["en", "zh"] | None = Field(
+        default=None,
+        description="Of the notes' sentences; left out: as in `Accept-Language`, which a browser's event source cannot choose.",
     )
 
 

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from agent.contract.messages import clip
 from brain.console.answers import encoded
 from brain.console.api.base import Shape
+from brain.console.speech import told
 
 PROBLEM = "application/problem+json"
 MOST_MISTAKES = 5  # that are named in one answer
@@ -83,7 +84,7 @@ def answer_of(error: web.HTTPException) -> web.Response:
         said = "there is no such path: see /api/v1/openapi.json"
     if error.status == HTTPStatus.METHOD_NOT_ALLOWED:
         said = f"this path takes {error.headers.get(hdrs.ALLOW, 'no such method')}"
-    answer = problem_answer(problem(error.status, said, int(again) if again.isdecimal() else None))
+    answer = problem_answer(problem(error.status, told(said), int(again) if again.isdecimal() else None))
     for name in KEPT:
         if name in error.headers:
             answer.headers[name] = error.headers[name]

@@ -17,6 +17,9 @@ class SpreadShape(Shape):
     p90_s: float | None = Field(description="Nine in ten took no longer; null: of none.")
 
 
+NO_TIMES = SpreadShape(count=0, median_s=None, p90_s=None)
+
+
 class ReportFiguresShape(Shape):
     """The figures of some incidents."""
 
@@ -38,6 +41,11 @@ class ReportFiguresShape(Shape):
         description="Hours in this time for which gpuward kept nodes out of service for these incidents, and for others that had "
         "opened before. A node that several keep so counts for each of them; in `total` once."
     )
+    node_hours_saved: float = Field(
+        default=0.0,
+        description="An estimate. For each of these that a run has healed without any person: the time from the first step of "
+        "that run to when people would have begun with it (`people_begin_s` after the first fact), in hours of one node.",
+    )
 
 
 class CauseFiguresShape(ReportFiguresShape):
@@ -54,7 +62,27 @@ class NodeFiguresShape(Shape):
     node_hours: float = Field(description="For which it was out of service, each hour once.")
 
 
-class JobFiguresShape(Shape):
+class HitFiguresShape(Shape):
+    """What the incidents that hit somebody took and cost."""
+
+    detect: SpreadShape = Field(
+        default=NO_TIMES,
+        description="From the first fact, as old as its node says, to the opening of the incident.",
+    )
+    decide: SpreadShape = Field(
+        default=NO_TIMES, description="From opening to the first step of its first run."
+    )
+    heal: SpreadShape = Field(
+        default=NO_TIMES, description="From opening to the end of the run that healed it."
+    )
+    node_hours: float = Field(
+        default=0.0,
+        description="For which gpuward kept the nodes of these incidents out of service, each node's hour once.",
+    )
+    node_hours_saved: float = Field(default=0.0, description="As in `total`: an estimate.")
+
+
+class JobFiguresShape(HitFiguresShape):
     """A job that was hit."""
 
     job: str = Field(description="As the scheduler names it.")
@@ -64,7 +92,7 @@ class JobFiguresShape(Shape):
     )
 
 
-class TenantFiguresShape(Shape):
+class TenantFiguresShape(HitFiguresShape):
     """Somebody whose jobs were hit."""
 
     tenant: str = Field(description="A user; of pods a namespace. Empty: not known whose.")
@@ -82,6 +110,11 @@ class ReportShape(Shape):
     )
     whole: bool = Field(description=f"false: there are more than {MOST} incidents, and these are the newest.")
     total: ReportFiguresShape
+    people_begin_s: float = Field(
+        default=0.0,
+        description="So long after the first fact people would have begun, by the site's setting (`console.people_begin_s`): "
+        "what `node_hours_saved` is reckoned by; 0: nothing is estimated.",
+    )
     causes: list[CauseFiguresShape] = Field(description="Those with the most incidents first.")
     nodes: list[NodeFiguresShape] = Field(description="The worst 50: by incidents, then by hours.")
     jobs: list[JobFiguresShape] = Field(description="Those with the most incidents first, at most 50.")

@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 
 from agent.contract.counted import counted
 from agent.contract.messages import clip
+from agent.shared.words import either
 from brain.console import shapes
 from brain.console.api.chain_shapes import ChainShape
 from brain.console.api.needs_shapes import NeedKind, NeedShape, VerbShape, WantedApprovalShape
 from brain.console.fleet.facts import OVER
 from brain.console.needs.verbs import Allowed
 from brain.console.pack.show import disrupts, repeat
+from brain.console.speech import told
 from brain.core.healing import approvals, plans, shown
 from brain.core.pack.spec import Priority, Scalar
 from brain.core.people import do
@@ -54,7 +56,7 @@ def incident(one: Incident, state: State, drained: Sequence[str], allowed: Allow
         node=one.node,
         since=shapes.iso(one.opened_at),
         until=shapes.iso(_until(one)),
-        text=clip(_sentence(one, run, kinds, drained), _TEXT),
+        text=clip(told(_sentence(one, run, kinds, drained)), _TEXT),
         run=run.id if run else "",
         acked_by=one.pages.acked_by,
         out_of_service=list(drained[:_SHOWN]),
@@ -132,7 +134,7 @@ def _sentence(one: Incident, run: Run | None, kinds: Sequence[NeedKind], drained
             return f"{what} settles: {one.waits or 'a wider cause may explain it'}{out}"
         case IncidentState.RECOVERED:
             return f"{what} is gone ({one.clear_why}); it closes if it stays away{out}"
-    return f"{what} is open: {one.because}{out}"
+    return f"{what} is open: {either(one.because, one.because_zh)}{out}"
 
 
 def _doing(run: Run) -> str:
@@ -155,7 +157,7 @@ def wanted_approval(run: Run, state: State) -> WantedApprovalShape | None:
         seen=shown.mark(state, run),
         disrupts=disrupts(rung, returning=bool(run.worked)),
         repeat=repeat(rung),
-        why=run.why,
+        why=told(run.why),
         valid_s=state.pack.settings.approval_s if state.pack else 0.0,
         jobs=_jobs_there(run, state),
     )
@@ -247,7 +249,7 @@ def _other(
         node="",
         since=shapes.iso(since),
         until=shapes.iso(until),
-        text=clip(text, _TEXT),
+        text=clip(told(text), _TEXT),
         run="",
         acked_by="",
         out_of_service=[],

@@ -16,6 +16,7 @@ from brain.console.brain_view import BrainView, History
 from brain.console.needs import items
 from brain.console.needs.verbs import Allowed
 from brain.console.reading import Reading
+from brain.console.speech import told
 from brain.core.state import RunState
 
 _AT_ONCE = 50  # items between which the event loop does other things
@@ -83,7 +84,7 @@ def healed_since(history: History, since: float, limit: int) -> list[HealedShape
                 opened_at=shapes.iso(raw["opened_at"]),
                 closed_at=shapes.iso(raw["closed_at"]),
                 runbook=by[-1] if by else "",
-                text=f"{raw['cause']} at {raw['scope']} is over: {how}",
+                text=told(f"{raw['cause']} at {raw['scope']} is over: {how}"),
             )
         )
     return found

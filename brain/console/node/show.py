@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent.contract.components import NODE
-from brain.console import shapes
+from brain.console import shapes, speech
 from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.fleet_shapes import NodeWord
 from brain.console.api.node_shapes import (
@@ -225,7 +225,7 @@ def _incident(raw: Json) -> IncidentBriefShape:
         scope=raw["scope"],
         opened_at=shapes.iso(raw["opened_at"]),
         closed_at=shapes.iso(raw["closed_at"]),
-        closed_why=raw["closed_why"],
+        closed_why=speech.told(raw["closed_why"]),
     )
 
 
@@ -235,7 +235,7 @@ def _run(raw: Json) -> RunBriefShape:
         incident=raw["incident"],
         runbook=raw["runbook"]["name"],
         state=raw["state"],
-        why=raw["why"],
+        why=speech.told(raw["why"]),
         scope=raw["scope"],
         started_at=shapes.iso(raw["started_at"]),
         ended_at=shapes.iso(raw["ended_at"]),

@@ -14,6 +14,7 @@ from brain.console.api.outcome_shapes import (
     RemedyShape,
     TakenBackShape,
 )
+from brain.console.speech import told
 from brain.core import wilson
 from brain.core.healing.results import RungResult
 from brain.core.state import ModeOverride
@@ -48,7 +49,7 @@ def remedies(
         whole=whole,
         remedies=made,
         taken_back=[
-            TakenBackShape(runbook=one.runbook, since=shapes.iso(one.since), why=one.why)
+            TakenBackShape(runbook=one.runbook, since=shapes.iso(one.since), why=told(one.why))
             for one in taken_back
             if one.why
         ],

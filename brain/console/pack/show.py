@@ -18,6 +18,7 @@ from brain.console.api.pack_shapes import (
     SetModeShape,
 )
 from brain.console.pack.figures import Figures, Fired, Ran, middle
+from brain.console.speech import told
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import PAGE, ModeSetting, Pack, Rule, Runbook, Rung, Text, Verify
@@ -49,7 +50,7 @@ def rule_in_full(spec: Rule, pack: Pack, figures: Figures, sources: Sources) -> 
         symptoms=[
             RuleSymptomShape(
                 name=name,
-                summary=known[name].summary if name in known else "",
+                summary=told(known[name].summary) if name in known else "",
                 source=sources.get(("symptoms", name), ""),
             )
             for name in dict.fromkeys(symptoms_in(spec.when))
@@ -157,7 +158,7 @@ def _rung(rung: Rung) -> LadderRungShape:
         retries=rung.retries,
         when=dict(rung.when),
         after=list(rung.after),
-        verify=verification(rung.verify),
+        verify=told(verification(rung.verify)),
         on_failure=rung.on_failure,
         on_refusal=rung.on_refusal,
     )

@@ -16,6 +16,7 @@ from brain.console.needs.routes import now as needs_now
 from brain.console.needs.verbs import Allowed
 from brain.console.reports import reckon, show
 from brain.console.reports.reckon import Reckoned
+from brain.console_config import PEOPLE_BEGIN_S
 from brain.core.state import IncidentState, State
 
 LISTED = 100  # of each list of a hand-over
@@ -66,14 +67,16 @@ async def standing_now(state: State) -> StandingNow:
     return StandingNow(needs=people, holds=shapes.holds(state))
 
 
-def reckoned(history: History, since: float, until: float, pause: Pause) -> tuple[list[Reckoned], bool]:
-    """Returns (the incidents of a time, are they all?)."""
+def reckoned(
+    history: History, since: float, until: float, pause: Pause, people_begin_s: float = PEOPLE_BEGIN_S
+) -> tuple[list[Reckoned], bool]:
+    """Returns (the incidents of a time, are they all?). `people_begin_s`: see reckon.incident."""
     raw = history.incidents_between(since, until, MOST + 1)
     found = []
     for one in raw[:MOST]:
         pause()
         if one["state"] != IncidentState.EXPLAINED:
-            found.append(reckon.incident(one, history.runs_of(one["id"]), since, until))
+            found.append(reckon.incident(one, history.runs_of(one["id"]), since, until, people_begin_s))
     return found, len(raw) <= MOST
 
 
@@ -84,18 +87,28 @@ def told(
     pause: Pause,
     standing: StandingNow | None,
     energy: EnergyShape | None = None,
+    people_begin_s: float = PEOPLE_BEGIN_S,
 ) -> ToldReport:
     """Returns the report of a time. `standing`: it is the hand-over of a shift; None: it stands beside the time before."""
-    found, whole = reckoned(history, since, until, pause)
+    found, whole = reckoned(history, since, until, pause, people_begin_s)
     reaches = history.oldest()
     before = None
     if standing is None:
-        early, all_of_it = reckoned(history, 2 * since - until, since, pause)
-        before = show.report(early, since=2 * since - until, until=since, reaches=reaches, whole=all_of_it)
+        early, all_of_it = reckoned(history, 2 * since - until, since, pause, people_begin_s)
+        before = show.report(
+            early,
+            since=2 * since - until,
+            until=since,
+            reaches=reaches,
+            whole=all_of_it,
+            people_begin_s=people_begin_s,
+        )
     return ToldReport(
         since=since,
         until=until,
-        report=show.report(found, since=since, until=until, reaches=reaches, whole=whole),
+        report=show.report(
+            found, since=since, until=until, reaches=reaches, whole=whole, people_begin_s=people_begin_s
+        ),
         before=before,
         hand_over=_hand_over(history, since, until, standing) if standing else None,
         table=show.table(found, pause),

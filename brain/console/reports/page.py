@@ -13,12 +13,19 @@ from agent import __version__
 from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.energy_shapes import EnergyShape, TenantEnergyShape
 from brain.console.api.needs_shapes import HealedShape, NeedShape
-from brain.console.api.report_shapes import ReportFiguresShape, ReportShape, SpreadShape
+from brain.console.api.report_shapes import (
+    CauseFiguresShape,
+    HitFiguresShape,
+    ReportFiguresShape,
+    ReportShape,
+    SpreadShape,
+)
 from brain.console.reports.elements import Html, joined, tag
 from brain.console.reports.gather import HandOver, ToldReport
 from brain.console.words import Words
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_COST = ("detect", "decide", "heal", "hours", "saved")  # columns of jobs and tenants
 _LANG = {"en": "en", "zh": "zh-Hans"}
 _STYLE = Html("""
 body { font: 15px/1.45 system-ui, "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif; color: #13232a; background: #f4f7f8; margin: 0; padding: 16px }
@@ -75,7 +82,7 @@ class ReportPage:
             tag("p", tag("strong", self.period(told)), *self._limits(told.report)),
             *(tag("p", one, class_="late") for one in above),
             self._hand_over(told.hand_over) if told.hand_over else None,
-            self._figures(told.report.total, told.before.total if told.before else None),
+            self._figures(told.report, told.before.total if told.before else None),
             self._causes(told.report),
             self._nodes(told.report),
             self._tenants(told.report),
@@ -243,6 +250,7 @@ class ReportPage:
                     ("healed-by", str(now.healed)),
                     ("alone", _share(now.without_people)),
                     ("hours", _hours(now.node_hours)),
+                    ("saved", _hours(now.node_hours_saved)),
                 )
             ),
             *(
@@ -251,24 +259,32 @@ class ReportPage:
             ),
         ]
 
-    def _figures(self, now: ReportFiguresShape, before: ReportFiguresShape | None) -> Html:
+    def _figures(self, report: ReportShape, before: ReportFiguresShape | None) -> Html:
+        now = report.total
         was = self._tiles(before) if before else []
         tiles = []
         for number, (name, value, nine) in enumerate(self._tiles(now)):
             old = self.words("report-before", value=was[number][1]) if was else ""
             small = [tag("span", one, class_="small") for one in (nine, old) if one]
             tiles.append(tag("div", tag("dt", name), tag("dd", tag("strong", value), *small), class_="tile"))
-        return tag("section", tag("h2", self.words("report-figures")), tag("dl", *tiles, class_="tiles"))
+        how = tag("p", self.saved_how(report), class_="small")
+        return tag("section", tag("h2", self.words("report-figures")), tag("dl", *tiles, class_="tiles"), how)
+
+    def saved_how(self, report: ReportShape) -> str:
+        """How the hours saved are estimated."""
+        if not report.people_begin_s:
+            return self.words("report-saved-off")
+        return self.words("report-saved-how", span=self.words.span(report.people_begin_s))
 
     def _causes(self, report: ReportShape) -> Html:
         if not report.causes:
             quiet = tag("p", f"✓ {self.words('report-quiet')}", class_="good")
             return tag("section", tag("h2", self.words("report-causes")), quiet)
         most = max(one.incidents for one in report.causes)
-        head = ("cause", "incidents", "", "healed-by", "alone", "detect", "decide", "heal", "hours")
+        head = ("cause", "incidents", "", "healed-by", "alone", "detect", "decide", "heal", "hours", "saved")
         rows = [
             (one.cause, one.incidents, _bar(one.incidents, most), one.healed, _share(one.without_people),
-             *(self._took(took) for took in (one.detect, one.decide, one.heal)), _hours(one.node_hours))
+             *self._cost(one))
             for one in report.causes
         ]  # fmt: skip
         return self._table("report-causes", head, rows)
@@ -288,8 +304,15 @@ class ReportPage:
 
     def _jobs(self, report: ReportShape) -> Html | None:
         most = max((one.incidents for one in report.jobs), default=0)
-        rows = [(one.job, one.tenant or "–", one.incidents, _bar(one.incidents, most)) for one in report.jobs]
-        return self._table("report-jobs", ("job", "tenant", "incidents", ""), rows) if rows else None
+        rows = [
+            (one.job, one.tenant or "–", one.incidents, _bar(one.incidents, most), *self._cost(one))
+            for one in report.jobs
+        ]
+        return self._table("report-jobs", ("job", "tenant", "incidents", "", *_COST), rows) if rows else None
+
+    def _cost(self, one: HitFiguresShape | CauseFiguresShape) -> tuple[str, ...]:
+        took = (self._took(spread) for spread in (one.detect, one.decide, one.heal))
+        return (*took, _hours(one.node_hours), _hours(one.node_hours_saved))
 
     def _tenants(self, report: ReportShape) -> Html | None:
         most = max((one.incidents for one in report.tenants), default=0)
@@ -299,10 +322,13 @@ class ReportPage:
                 one.incidents,
                 _bar(one.incidents, most),
                 one.jobs,
+                *self._cost(one),
             )
             for one in report.tenants
         ]
-        return self._table("report-tenants", ("tenant", "incidents", "", "jobs"), rows) if rows else None
+        return (
+            self._table("report-tenants", ("tenant", "incidents", "", "jobs", *_COST), rows) if rows else None
+        )
 
     def _table(self, title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
         return tag("section", tag("h2", self.words(title)), self._rows(head, rows))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.contract.commands import Outcome
+from brain.console_config import PEOPLE_BEGIN_S
 from brain.core.pack.actions import ACTIONS
 from brain.core.state import IncidentState, RunState
 
@@ -35,15 +36,21 @@ class Reckoned:
     jobs: Mapping[str, str]
     # while it kept its node out of service, within the time of the report
     out: Sequence[Span]
+    # by how much sooner its remedy began than people would have begun, where nobody had to; an estimate
+    saved_s: float = 0.0
 
 
-def incident(raw: Json, runs: Sequence[Json], since: float, until: float) -> Reckoned:
-    """Reckons one."""
+def incident(
+    raw: Json, runs: Sequence[Json], since: float, until: float, people_begin_s: float = PEOPLE_BEGIN_S
+) -> Reckoned:
+    """Reckons one. `people_begin_s`: how long after the first sign of a fault people would have begun with its remedy."""
     opened = raw["opened_at"]
     first = min((fact["at"] for fact in raw["evidence"]), default=None)
     steps = [step for run in runs for step in run["steps"]]
     healed = [run for run in runs if run["state"] == RunState.SUCCEEDED]
     over = raw["state"] == IncidentState.CLOSED
+    alone = over and not any(map(_needed_people, runs)) and _left_alone(raw, runs)
+    began = healed[-1]["steps"][0]["at"] if healed and healed[-1]["steps"] else None
     return Reckoned(
         id=raw["id"],
         cause=raw["cause"],
@@ -59,10 +66,18 @@ def incident(raw: Json, runs: Sequence[Json], since: float, until: float) -> Rec
         decide_s=max(0.0, steps[0]["at"] - opened) if steps else None,
         heal_s=max(0.0, healed[-1]["ended_at"] - opened) if healed else None,
         over=over,
-        without_people=over and not any(map(_needed_people, runs)) and _left_alone(raw, runs),
+        without_people=alone,
         jobs=_jobs(raw, runs),
+        saved_s=_saved(opened if first is None else first, began, people_begin_s) if alone else 0.0,
         out=[part for span in _out(raw, steps, until) if (part := _within(span, since, until))],
     )
+
+
+def _saved(first: float, began: float | None, people_begin_s: float) -> float:
+    """One node's time between the first step of a remedy and when people would have begun with it. The remedy itself takes its
+    time whoever does it, and an incident of many nodes counts as one: more would be guessed.
+    """
+    return 0.0 if began is None else max(0.0, people_begin_s - max(0.0, began - min(first, began)))
 
 
 def _jobs(raw: Json, runs: Sequence[Json]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from brain.console.packing import JSON
 from brain.console.reading import Reading, Rests
 from brain.console.reports import gather, show
 from brain.console.reports.page import ReportPage
+from brain.console.speech import in_language
 from brain.console.words import Words
 from brain.outgoing import outgoing
 
@@ -35,6 +36,7 @@ _MOST_KEPT = 16
 def routes(brain: BrainView, reading: Reading, door: Door) -> list[Route]:
     """Returns the routes. ConfigError: a file that `[console.prometheus]` names cannot be used."""
     rests = Rests()
+    people_s = brain.config.console.people_begin_s
     meter = EnergyMeter(brain.config.console.prometheus, outgoing(brain.config.outgoing))
     kept: dict[tuple[float, float], tuple[float, asyncio.Task[EnergyShape]]] = {}
 
@@ -74,21 +76,32 @@ def routes(brain: BrainView, reading: Reading, door: Door) -> list[Route]:
                 cell=brain.config.cell,
                 console_url=door.origin(asked.http),
             )
-            standing = await gather.standing_now(brain.live.state) if query.hand_over else None
+            with in_language(query.language):
+                standing = await gather.standing_now(brain.live.state) if query.hand_over else None
             used = await measured(since, until)
 
             def file(history: History) -> bytes:
-                return page.file(gather.told(history, since, until, rests.pause, standing, used))
+                with in_language(query.language):
+                    return page.file(
+                        gather.told(history, since, until, rests.pause, standing, used, people_s)
+                    )
 
             return await reading.answer(asked.http, file, HTML, {hdrs.CONTENT_DISPOSITION: "attachment"})
         csv = query.format == "csv"
 
         def work(history: History) -> bytes:
-            found, whole = gather.reckoned(history, since, until, rests.pause)
+            found, whole = gather.reckoned(history, since, until, rests.pause, people_s)
             if csv:
                 return show.table(found, rests.pause)
             return encoded(
-                show.report(found, since=since, until=until, reaches=history.oldest(), whole=whole)
+                show.report(
+                    found,
+                    since=since,
+                    until=until,
+                    reaches=history.oldest(),
+                    whole=whole,
+                    people_begin_s=people_s,
+                )
             )
 
         return await reading.answer(asked.http, work, CSV if csv else JSON)

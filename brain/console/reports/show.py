@@ -1,9 +1,10 @@
 """From reckoned incidents to the report, and to its table. Pure."""
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
+from typing import Any
 
 from brain.console import shapes, spreadsheet
 from brain.console.api.base import TwoLanguagesShape
@@ -17,11 +18,12 @@ from brain.console.api.report_shapes import (
     TenantFiguresShape,
 )
 from brain.console.reports.reckon import Reckoned, Span, hours
+from brain.console_config import PEOPLE_BEGIN_S
 
 _LISTED = 50
 _COLUMNS = (
     "id", "cause", "severity", "scope", "node", "state", "opened_at", "closed_at", "runbook", "detect_s", "decide_s", "heal_s",
-    "without_people", "node_hours", "jobs", "tenants",
+    "without_people", "node_hours", "jobs", "tenants", "node_hours_saved",
 )  # fmt: skip
 Pause = Callable[[], None]
 _NOT_KNOWN = (
@@ -37,7 +39,13 @@ _NOT_KNOWN = (
 
 
 def report(
-    found: Sequence[Reckoned], *, since: float, until: float, reaches: float | None, whole: bool
+    found: Sequence[Reckoned],
+    *,
+    since: float,
+    until: float,
+    reaches: float | None,
+    whole: bool,
+    people_begin_s: float = PEOPLE_BEGIN_S,
 ) -> ReportShape:
     """Returns the report of a time."""
     causes: defaultdict[str, list[Reckoned]] = defaultdict(list)
@@ -62,6 +70,7 @@ def report(
         whole=whole,
         total=_figures(found, sum(by_node.values())),
         causes=sorted(named, key=lambda one: (-one.incidents, one.cause)),
+        people_begin_s=people_begin_s,
         nodes=sorted(worst, key=lambda one: (-one.incidents, -one.node_hours, one.node))[:_LISTED],
         jobs=_jobs(found),
         tenants=_by_tenant(found),
@@ -71,26 +80,52 @@ def report(
 
 
 def _jobs(found: Iterable[Reckoned]) -> list[JobFiguresShape]:
-    number: Counter[str] = Counter()
+    hit: defaultdict[str, list[Reckoned]] = defaultdict(list)
     whose: dict[str, str] = {}
     for one in found:
         if one.opened_within:
-            number.update(one.jobs.keys())
-            whose |= {job: tenant for job, tenant in one.jobs.items() if tenant or job not in whose}
-    most = sorted(number.items(), key=lambda one: (-one[1], one[0]))[:_LISTED]
-    return [JobFiguresShape(job=job, incidents=n, tenant=whose[job]) for job, n in most]
+            for job, tenant in one.jobs.items():
+                hit[job].append(one)
+                whose[job] = tenant or whose.get(job, "")
+    return [JobFiguresShape(job=job, tenant=whose[job], **_cost(own)) for job, own in _most(hit)]
 
 
 def _by_tenant(found: Iterable[Reckoned]) -> list[TenantFiguresShape]:
-    number: Counter[str] = Counter()
+    hit: defaultdict[str, list[Reckoned]] = defaultdict(list)
     jobs: defaultdict[str, set[str]] = defaultdict(set)
     for one in found:
         if one.opened_within:
-            number.update(dict.fromkeys(one.jobs.values()).keys())
+            for tenant in dict.fromkeys(one.jobs.values()):
+                hit[tenant].append(one)
             for job, tenant in one.jobs.items():
                 jobs[tenant].add(job)
-    most = sorted(number.items(), key=lambda one: (-one[1], one[0]))[:_LISTED]
-    return [TenantFiguresShape(tenant=tenant, incidents=n, jobs=len(jobs[tenant])) for tenant, n in most]
+    return [
+        TenantFiguresShape(tenant=tenant, jobs=len(jobs[tenant]), **_cost(own)) for tenant, own in _most(hit)
+    ]
+
+
+def _most(hit: Mapping[str, Sequence[Reckoned]]) -> list[tuple[str, Sequence[Reckoned]]]:
+    """Those with the most incidents, first."""
+    return sorted(hit.items(), key=lambda one: (-len(one[1]), one[0]))[:_LISTED]
+
+
+def _cost(own: Sequence[Reckoned]) -> dict[str, Any]:
+    """What the incidents of a job or tenant took, and what they cost: a node's hours once, whoever else was on it."""
+    by_node: defaultdict[str, list[Span]] = defaultdict(list)
+    for one in own:
+        by_node[one.node].extend(one.out)
+    return {
+        "incidents": len(own),
+        "detect": spread([one.detect_s for one in own]),
+        "decide": spread([one.decide_s for one in own]),
+        "heal": spread([one.heal_s for one in own]),
+        "node_hours": round(sum(map(hours, by_node.values())), 4),
+        "node_hours_saved": _saved(own),
+    }
+
+
+def _saved(own: Iterable[Reckoned]) -> float:
+    return round(sum(one.saved_s for one in own) / 3600, 4)
 
 
 def _tenants(one: Reckoned) -> list[str]:
@@ -109,6 +144,7 @@ def _figures(found: Iterable[Reckoned], node_hours: float) -> ReportFiguresShape
         decide=spread([one.decide_s for one in own]),
         heal=spread([one.heal_s for one in own]),
         node_hours=round(node_hours, 4),
+        node_hours_saved=_saved(own),
     )
 
 
@@ -141,7 +177,7 @@ def _row(one: Reckoned) -> tuple[object, ...]:
     return (
         one.id, one.cause, one.severity, one.scope, one.node, one.state, shapes.iso(one.opened_at), shapes.iso(one.closed_at),
         one.runbook, one.detect_s, one.decide_s, one.heal_s, one.without_people, hours(one.out), " ".join(one.jobs),
-        " ".join(_tenants(one)),
+        " ".join(_tenants(one)), one.saved_s / 3600,
     )  # fmt: skip
 
 

@@ -175,6 +175,14 @@ export async function ownState() {
   state.status = await get('status')
 }
 
+/** Changes the language: what the brain says is asked for anew in it. */
+export async function speak(code) {
+  await words.choose(code, { keep: true })
+  draw()
+  listen()
+  await load({ quiet: true })
+}
+
 /** Changes the theme: `light`, `dark` or empty for the system's. */
 export function theme(chosen) {
   words.remember(THEME, chosen)
@@ -201,7 +209,7 @@ async function show() {
   reading = null
   clearTimeout(timer)
   timer = 0
-  const at = (state.at = route(new URL(location.href)) ?? { page: 'now', args: {}, query: {} })
+  const at = (state.at = route(new URL(location.href)) ?? { page: 'missing', args: {}, query: {} })
   Object.assign(state, { page: null, data: null, problem: null, said: null, dialog: null, menu: false, own: {} })
   let module
   try {

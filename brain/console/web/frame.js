@@ -1,7 +1,7 @@
 // What stands around every page: where one can go, whether the brain is heard, what came of what somebody did.
 
 import { html, nothing } from './vendor/lit-html/lit-html.js'
-import { draw, logOut, theme } from './app.js'
+import { draw, logOut, speak, theme } from './app.js'
 import { dialog } from './parts/dialog.js'
 import { clock } from './parts/times.js'
 import * as words from './words.js'
@@ -52,7 +52,7 @@ function menu(state) {
     <p>${state.me?.how ? html`<button @click=${logOut}>${t('log-out')}</button>` : html`<a class="button" href="/sign-in">${t('log-in')}</a>`}</p>
     <p class="choices" role="group" aria-label=${t('language')}>${Object.entries(words.LANGUAGES).map(([code, name]) => html`
       <button lang=${code} aria-pressed=${words.language() === code ? 'true' : 'false'}
-        @click=${async () => { await words.choose(code, { keep: true }); draw() }}>${name}</button>`)}</p>
+        @click=${() => speak(code)}>${name}</button>`)}</p>
     <p class="choices" role="group" aria-label=${t('theme')}>${themes.map(([value, label]) => html`
       <button data-theme-choice=${value} aria-pressed=${chosen === value ? 'true' : 'false'} @click=${() => theme(value)}>${t(label)}</button>`)}</p>
     ${state.status ? html`<p class="small">${t('version-line', { version: state.status.version, pack: state.status.pack })}</p>` : nothing}
@@ -67,7 +67,7 @@ function banners(state) {
     ${status && !status.connected ? html`<p class="banner bad" role="alert">${t('no-broker')}</p>` : nothing}
     ${status && !status.caught_up ? html`<p class="banner warn" role="alert">${t('still-reading')}</p>` : nothing}
     ${status?.stopped ? html`<p class="banner bad" role="alert">${status.stopped}</p>` : nothing}
-    ${(status?.troubles ?? []).map((one) => html`<p class="banner warn" role="alert">${one.cause === 'nobody_leads' ? t('nobody-leads') : html`<span lang="en">${one.text}</span>`}</p>`)}`
+    ${(status?.troubles ?? []).map((one) => html`<p class="banner warn" role="alert">${one.cause === 'nobody_leads' ? t('nobody-leads') : one.text}</p>`)}`
 }
 
 function content(state) {

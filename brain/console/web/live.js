@@ -1,5 +1,8 @@
 // The notes as they are written. The browser comes again by itself with the id of the last one; where it gives up, we do.
 
+import { query } from './net.js'
+import { language } from './words.js'
+
 const AGAIN_MS = [1000, 2000, 4000, 8000]
 const SILENT_MS = 40_000 // the brain says something each 15 s; a network that swallows everything says nothing
 
@@ -16,7 +19,7 @@ export function watch(on) {
 
   function open() {
     heardAt = Date.now()
-    source = new EventSource(`/api/v1/watch${last ? `?after=${encodeURIComponent(last)}` : ''}`)
+    source = new EventSource(`/api/v1/watch${query({ after: last, language: language() })}`)
     source.onopen = () => {
       failed = 0
       heardAt = Date.now()

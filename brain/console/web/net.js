@@ -18,14 +18,15 @@ export class Problem extends Error {
 
 /** Returns the JSON at /api/v1/<path>. `path` begins without a slash and is encoded already (see `path`). */
 export async function get(where, { signal } = {}) {
-  const old = kept.get(where)
+  const key = `${language()} ${where}` // its sentences are told in it
+  const old = kept.get(key)
   const headers = old ? { 'If-None-Match': old.tag } : {}
   const answer = await sent(API + where, { headers, signal })
   if (answer.status === 304 && old) return old.body
   const body = await read(answer)
   const tag = answer.headers.get('ETag')
-  kept.delete(where)
-  if (tag && !/[?&]at=/.test(where)) kept.set(where, { tag, body })
+  kept.delete(key)
+  if (tag && !/[?&]at=/.test(where)) kept.set(key, { tag, body })
   if (kept.size > KEPT) kept.delete(kept.keys().next().value)
   return body
 }
@@ -81,7 +82,7 @@ export function forget() {
 async function sent(url, options) {
   try {
     const signals = [AbortSignal.timeout(WITHIN_MS), options.signal].filter(Boolean)
-    const headers = { 'Accept-Language': language(), ...options.headers } // what is refused is told in it
+    const headers = { 'Accept-Language': language(), ...options.headers } // what the brain says is told in it
     return await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...options, headers, signal: AbortSignal.any(signals) })
   } catch (error) {
     if (options.signal?.aborted) throw error

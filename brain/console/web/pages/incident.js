@@ -19,10 +19,28 @@ export function title(state) {
   return state.data ? `${state.data.incident.cause} · ${state.data.incident.id}` : state.at.args.id
 }
 
-export async function load(at, { signal }) {
+export async function load(at, { signal, state }) {
   const found = await get(`explain/${path(at.args.id)}`, { signal })
   if (!found.incident) throw new Problem(404, `${found.found.kind} ${found.found.id}`) // of none, or of several
+  if (at.query.say) setTimeout(() => asked(at, state)) // when it is shown
   return found
+}
+
+/** Opens the question that a link has asked for (a card's button in a chat), once; not the one about a step that is over. */
+function asked(at, state) {
+  if (state.at !== at || !state.data || state.dialog) return
+  const { say, rung } = at.query
+  const to = new URL(location.href)
+  for (const name of ['say', 'rung']) to.searchParams.delete(name)
+  history.replaceState({}, '', to)
+  delete at.query.say
+  const { incident, runs } = state.data
+  const run = runs.find((one) => one.approval)
+  if (OVER.includes(incident.state) || !can(state, say)) return
+  if (say === 'approve' && run && (!rung || rung === run.approval.rung)) askApprove(state, { id: run.id, rung: run.approval.rung }, run.approval)
+  else if (say === 'deny' && run) askDeny(state, run.id)
+  else if (say === 'ack' && !incident.pages.acked_by) askAck(state, incident.id)
+  else if (say === 'hold') askHold(state, incident.scope)
 }
 
 /** Is a note about what is shown? */
@@ -153,7 +171,7 @@ function told(state) {
   const { pages } = state.data
   if (!pages.length) return nothing
   return html`<section class="card"><h2>${t('who-was-told')}</h2><ul class="plain">${pages.map((page) => html`<li>
-    ${time(page.at)} ${page.text} <span class=${page.delivered ? 'small' : 'small bad-text'}>${page.delivered ? t('delivered', { by: page.delivered.replace(/^by /, '') }) : t('not-delivered')}</span>
+    ${time(page.at)} ${page.text} <span class=${page.delivered ? 'small' : 'small bad-text'}>${page.delivered ? t('delivered', { by: page.delivered.replace(/^(?:by |由 )/, '') }) : t('not-delivered')}</span>
     ${page.failures.map((failure) => html`<br><span class="small bad-text">${failure}</span>`)}</li>`)}
     ${pages.at(-1).acked.map((one) => html`<li>${time(one.at)} ${one.text}</li>`)}</ul></section>`
 }

@@ -44,7 +44,7 @@ function not(parts, known) {
 
 function symptom(name, known) {
   const told = known.get(name)
-  return html`${t('cond-symptom')} <code>${name}</code>${told?.summary ? html`: <span lang="en">${told.summary}</span>` : nothing}
+  return html`${t('cond-symptom')} <code>${name}</code>${told?.summary ? html`: ${told.summary}` : nothing}
     ${told?.source ? html`<span class="small source">${told.source}</span>` : nothing}`
 }
 

@@ -24,7 +24,7 @@ function one(run, name, number, action, steps, line, part) {
   const last = steps.at(-1)
   const here = part === 's' && number === run.rung && !OVER.includes(run.state)
   let mark = 'next'
-  if (/^left out/.test(plan)) mark = 'out'
+  if (/^(?:left out|略过)/.test(plan)) mark = 'out'
   else if (last) mark = !last.outcome ? 'now' : last.outcome !== 'ok' || last.verified === false ? 'failed' : 'done'
   if (here && (mark === 'next' || run.state === 'held' || run.state === 'approval')) mark = run.state === 'held' || run.state === 'approval' ? 'waits' : 'now'
   if (here && run.state === 'verifying') mark = 'now'

@@ -20,7 +20,7 @@ export function report(state) {
   const spent = used(state, state.data)
   const unknown = [...found.not_known_texts, ...(spent.data?.not_known_texts ?? [])]
   return html`${shift ? handOver(shift) : nothing}
-    ${figures(found.total, before?.total)}
+    ${figures(found, before?.total)}
     ${causes(found.causes)}
     ${nodes(found.nodes)}
     ${tenants(found.tenants ?? [])}
@@ -54,13 +54,16 @@ function incident(one) {
   return html`${severity(one.severity)} <a href="/incidents/${encodeURIComponent(one.id)}">${one.cause}</a>`
 }
 
-function figures(now, before) {
+const COST = ['detect', 'decide', 'heal', 'hours', 'saved']
+
+function figures({ total: now, people_begin_s: people }, before) {
   const tiles = [
     ['incidents', now.incidents, before?.incidents],
     ['open', now.open],
     ['healed-by', now.healed, before?.healed],
     ['alone', share(now.without_people), before && share(before.without_people)],
     ['hours', hours(now.node_hours), before && hours(before.node_hours)],
+    ['saved', hours(now.node_hours_saved), before && hours(before.node_hours_saved)],
     ['detect', took(now.detect), before && took(before.detect), now.detect],
     ['decide', took(now.decide), before && took(before.decide), now.decide],
     ['heal', took(now.heal), before && took(before.heal), now.heal],
@@ -68,16 +71,17 @@ function figures(now, before) {
   return html`<section class="card"><h2>${t('report-figures')}</h2><dl class="tiles">${tiles.map(([name, value, was, spread]) => html`
     <div class="tile"><dt>${word('report-figure', name)}</dt><dd><strong>${value}</strong>
       ${spread?.count ? html`<span class="small">${t('report-p90', { span: span(spread.p90_s) })}</span>` : nothing}
-      ${was === undefined ? nothing : html`<span class="small">${t('report-before', { value: was })}</span>`}</dd></div>`)}</dl></section>`
+      ${was === undefined ? nothing : html`<span class="small">${t('report-before', { value: was })}</span>`}</dd></div>`)}</dl>
+    <p class="small">${people ? t('report-saved-how', { span: span(people) }) : t('report-saved-off')}</p></section>`
 }
 
 function causes(found) {
   if (!found.length) return html`<section class="card"><h2>${t('report-causes')}</h2><p class="good">✓ ${t('report-quiet')}</p></section>`
   const most = Math.max(...found.map((one) => one.incidents), 1)
-  const head = ['cause', 'incidents', '', 'healed-by', 'alone', 'detect', 'decide', 'heal', 'hours']
+  const head = ['cause', 'incidents', '', 'healed-by', 'alone', ...COST]
   return table('report-causes', head, found.map((one) => [
     one.cause, one.incidents, bar(one.incidents, most), one.healed, share(one.without_people), took(one.detect), took(one.decide),
-    took(one.heal), hours(one.node_hours),
+    took(one.heal), hours(one.node_hours), hours(one.node_hours_saved),
   ]))
 }
 
@@ -92,15 +96,19 @@ function nodes(found) {
 function jobs(found) {
   if (!found.length) return nothing
   const most = Math.max(...found.map((one) => one.incidents), 1)
-  return table('report-jobs', ['job', 'tenant', 'incidents', ''], found.map((one) => [one.job, one.tenant || '–', one.incidents, bar(one.incidents, most)]))
+  return table('report-jobs', ['job', 'tenant', 'incidents', '', ...COST], found.map((one) => [one.job, one.tenant || '–', one.incidents, bar(one.incidents, most), ...cost(one)]))
 }
 
 function tenants(found) {
   if (!found.length) return nothing
   const most = Math.max(...found.map((one) => one.incidents), 1)
-  return table('report-tenants', ['tenant', 'incidents', '', 'jobs'], found.map((one) => [
-    one.tenant || t('report-energy-nobody'), one.incidents, bar(one.incidents, most), one.jobs,
+  return table('report-tenants', ['tenant', 'incidents', '', 'jobs', ...COST], found.map((one) => [
+    one.tenant || t('report-energy-nobody'), one.incidents, bar(one.incidents, most), one.jobs, ...cost(one),
   ]))
+}
+
+function cost(one) {
+  return [took(one.detect), took(one.decide), took(one.heal), hours(one.node_hours), hours(one.node_hours_saved)]
 }
 
 function table(name, head, rows) {

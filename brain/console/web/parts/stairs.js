@@ -39,7 +39,7 @@ function rung(one, n, rungs, prefix, back) {
       ${one.timeout_s ? html`<div><dt>${t('rung-timeout')}</dt><dd>${span(one.timeout_s)}</dd></div>` : nothing}
       ${one.retries ? html`<div><dt>${t('rung-retries')}</dt><dd>${one.retries}</dd></div>` : nothing}
     </dl>
-    ${one.verify ? html`<p class="helped"><span aria-hidden="true">✓</span> <b>${t('rung-worked')}</b> <span lang="en">${one.verify}</span> ${back ? nothing : html`→ ${t('way-back')}`}</p>` : nothing}
+    ${one.verify ? html`<p class="helped"><span aria-hidden="true">✓</span> <b>${t('rung-worked')}</b> ${one.verify} ${back ? nothing : html`→ ${t('way-back')}`}</p>` : nothing}
     <p class="failed"><span aria-hidden="true">${back ? '■' : ['next', 'always'].includes(fails) ? '↓' : fails === 'quit' ? '✓' : '■'}</span>
       ${back ? t('follows-back') : t(`follows-${fails}`)}
       ${refused && refused !== one.on_failure && refused !== fails ? html`<span class="small">${t(`refused-${refused}`)}</span>` : nothing}</p>

@@ -6,7 +6,7 @@ import { outside } from './links.js'
 import { severity } from './marks.js'
 import { span } from './times.js'
 
-const GATES = /; gates: .*?(?=; verified by |$)/ // of a line of a plan: told with the first rung that they hold
+const GATES = /(?:; gates: |；闸门：).*?(?=; verified by |；验证：|$)/ // of a line of a plan: told with the first rung that they hold
 const RUNG = /^(back )?\d+\. ([^:]*): (.*)$/s
 
 /** The answer of POST /api/v1/diagnose. */
@@ -15,10 +15,10 @@ export function verdict(found) {
   const blind = Object.values(found.blind)
   return html`<section class="verdict-part">
     <h2 id="verdict" tabindex="-1" class=${blind.length || incidents.length ? 'bad-text' : 'good-text'}>${headline(found)}</h2>
-    ${blind.map((text) => html`<p class="banner bad" role="alert"><b>${t('verdict-no-all-clear')}</b> <span lang="en">${text}</span></p>`)}
+    ${blind.map((text) => html`<p class="banner bad" role="alert"><b>${t('verdict-no-all-clear')}</b> ${text}</p>`)}
     ${incidents.map(incident)}
     ${found.other.length ? html`<section class="card"><h3>${t('verdict-other')}</h3>${lines(found.other)}</section>` : nothing}
-    ${Object.values(found.aside).map((text) => html`<p class="small" lang="en">${text}</p>`)}
+    ${Object.values(found.aside).map((text) => html`<p class="small">${text}</p>`)}
     <p class="small">${t('verdict-counts', { n: found.lines - found.unread, known: found.meaningful })}
       ${found.unread ? t('verdict-unread', { n: found.unread }) : nothing}</p>
   </section>`
@@ -36,7 +36,7 @@ function incident(one) {
   return html`<article class="card diagnosed">
     <h3>${severity(one.severity)} <a href="/rules?q=${encodeURIComponent(one.cause)}">${one.cause}</a> <code>${one.scope.replace('/log/', '/').replace(/\/log$/, '')}</code></h3>
     <p lang=${whyIn(one)}>${why(one)}</p>
-    <p><b>${t('verdict-sure')}</b> <span lang="en">${one.sure}</span></p>
+    <p><b>${t('verdict-sure')}</b> ${one.sure}</p>
     ${over(one)}
     ${lines(one.shown)}
     ${one.explained.map((other) => html`<p><b>${t('verdict-explains')}</b> ${other.cause} <code>${other.scope}</code></p>${lines(other.shown)}`)}
@@ -44,8 +44,8 @@ function incident(one) {
     ${todo ? html`<h4>${t('what-to-do')}</h4><p>${either(todo)}</p>` : nothing}
     ${one.links.map((link) => html`<p>${outside(link)}</p>`)}
     ${one.plan.length ? html`<h4>${t('verdict-would-run')} <a href="/runbooks/${encodeURIComponent(one.runbook)}">${one.runbook}</a></h4>
-      <ol class="would-run" lang="en">${up.map(rung)}</ol>
-      ${back.length ? html`<details><summary>${t('way-back')}</summary><ol class="would-run" lang="en">${back.map(rung)}</ol></details>` : nothing}`
+      <ol class="would-run">${up.map(rung)}</ol>
+      ${back.length ? html`<details><summary>${t('way-back')}</summary><ol class="would-run">${back.map(rung)}</ol></details>` : nothing}`
       : html`<p><b>${t('verdict-would-page')}</b></p>`}
   </article>`
 }

@@ -161,3 +161,8 @@ never-twice = never done twice
 jobs-unknown = Which jobs run there is not known.
 jobs-there = Jobs there:
 jobs-none = No job runs there.
+
+## An address that is no page
+
+missing-title = There is no such page
+missing-what = Nothing of gpuward stands at

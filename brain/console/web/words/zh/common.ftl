@@ -155,3 +155,8 @@ never-twice = 绝不执行两次
 jobs-unknown = 不清楚该处运行着哪些作业。
 jobs-there = 该处的作业：
 jobs-none = 该处没有作业运行。
+
+## 不存在的地址
+
+missing-title = 没有这个页面
+missing-what = gpuward 没有以下地址：

@@ -1,0 +1,156 @@
+"""What stands on the log in English is told in Chinese: nothing is missing, nothing is taken for something else."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from agent.shared.words import id_of, read, values_of
+from brain import sentences
+from brain.console.speech import in_language, told_plan
+from docs import sentences as spoken
+from simulations.drills import DRILLS
+from tests.simulations.stories import played
+
+SAID, COUNTED = spoken.sentences()
+CHINESE = read(sentences.FOLDER / "zh")
+UNITS = {"count-second", "count-minute", "count-hour", "count-day"}
+# What stays in every language: names, keys, commands
+NAMES = re.compile(
+    r"`[^`]*`|'[^']*'|\"[^\"]*\"|gpuward \w+ \S+( --\w+ \S+)*|[\w.-]*[\d_./:@=-][\w./:@=-]*|\b[A-Z][A-Za-z]*\b|"
+    r"\b(dcgmi diag|gpuward)\b"
+)
+ENGLISH = re.compile(r"[a-z]+ [a-z]+ [a-z]+")
+
+
+def forms() -> Iterator[tuple[str, str]]:
+    """Each way to say each sentence: (the catalogue's English, this one)."""
+    for one in SAID:
+        for form in (one.english, *one.also):
+            yield one.english, form
+
+
+def test_every_sentence_of_the_code_has_its_chinese() -> None:
+    """A new one, or one that was changed by a word, is named here until its Chinese stands in brain/sentences/zh."""
+    ids = {id_of(one.english): one.english for one in SAID}
+    assert {id_: english for id_, english in ids.items() if id_ not in CHINESE} == {}
+    counted = {f"count-{id_of(one)}" for one in COUNTED}
+    assert sorted(counted - set(CHINESE)) == []
+    assert sorted(set(CHINESE) - set(ids) - counted - UNITS) == []
+    wrong = {
+        id_: CHINESE[id_]
+        for id_, english in ids.items()
+        if not values_of(CHINESE[id_]) <= set(re.findall(r"\{(\w+)\}", english))
+    }
+    assert wrong == {}
+
+
+def test_the_catalogue_is_that_of_the_code() -> None:
+    """`make docs` writes it."""
+    written = (sentences.FOLDER / "english.json").read_text(encoding="utf-8")
+    assert written == spoken.catalogue()
+
+
+def test_no_text_stands_twice() -> None:
+    """The second would be read, and nobody would know."""
+    keys = [
+        line.partition(" = ")[0]
+        for file in sorted((sentences.FOLDER / "zh").glob("*.ftl"))
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if " = " in line and not line.startswith("#")
+    ]
+    assert sorted({key for key in keys if keys.count(key) > 1}) == []
+
+
+def filled(slot: str, text: str, given: Mapping[str, str]) -> str:
+    """With these values."""
+    return re.sub(slot, lambda found: given[found[1]], text)
+
+
+def test_no_sentence_is_taken_for_another() -> None:
+    """Each is told as itself, whatever names stand in it; what is told only now and then (a slot behind a slot) is left out."""
+    wrong = {}
+    for english, form in forms():
+        names = re.findall(r"\{(\w+)\}", form)
+        rare = set(re.findall(r"(?<=\})\{(\w+)\}", form))
+        given = {name: "" if name in rare else f"<{name}>" for name in names}
+        text = filled(r"\{(\w+)\}", form, given)
+        wanted = filled(r"\{ \$(\w+) \}", CHINESE[id_of(english)], given)
+        if (told := sentences.told(text, "zh")) != wanted:
+            wrong[form] = (told, wanted)
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        (
+            "reset waits: 1 disruptive run in rack/r1, at most 1 at once (gate budget)",
+            "reset 等待：rack/r1 中有 1 个有影响业务的运行，同时最多 1 个（闸门 budget）",
+        ),
+        ("ann holds node/n1: new cable", "ann 暂停了 node/n1：new cable"),
+        ("ann and ben hold node/n1: new cable", "ann and ben 暂停了 node/n1：new cable"),
+        (
+            "gpu-lost is in approve mode; the approval of ann is void: protected job 42 runs there now",
+            "gpu-lost 处于 approve 模式；ann 的批准已失效：受保护的作业 42 现在在那里运行",
+        ),
+        (
+            "n1 gets no new jobs (drained; waiting for 42).",
+            "n1 不再接收新作业（已排空；等待 42）。",
+        ),
+        ("link/n1/eth0: Connection refused", "link/n1/eth0: Connection refused"),
+        ("", ""),
+    ],
+)
+def test_what_is_put_together_is_told_in_parts(english: str, chinese: str) -> None:
+    """A sentence within a sentence, a number of things, and what people and programs have said as they said it."""
+    assert sentences.told(english, "zh") == chinese
+    assert sentences.told(english, "en") == english
+
+
+def test_a_plan_keeps_what_is_done() -> None:
+    """Its numbers, rungs, actions and parameters are the same for everybody: the pages read them."""
+    line = (
+        "2. drain: scheduler.drain(wait_s=60) (after look) — disrupts node; gates: hold (n1 is not heard); verified by symptoms "
+        "gone within 60 s for 30 s"
+    )
+    with in_language("zh"):
+        told = told_plan(line)
+        left_out = told_plan("back 1. test, back 2. accept: left out, they test what this plan does not do")
+    assert told.startswith(
+        "2. drain: scheduler.drain(wait_s=60)（在 look 之后）— 影响 node；闸门：hold（n1 失去联系）；验证："
+    )
+    assert left_out == "back 1. test, back 2. accept: 略过，它测试的内容不在此计划中"
+    assert told_plan(line) == line
+
+
+def test_a_flood_of_words_costs_little() -> None:
+    """What a node says can be long, and like many sentences at once: no reading goes back over it."""
+    text = "x of y at z is w: " * 100
+    assert sentences.told(text, "zh")
+    assert sentences.told("a" * 100_000, "zh") == "a" * 100_000
+
+
+@pytest.mark.parametrize("name", sorted(DRILLS))
+def test_what_a_drill_writes_is_told_in_chinese(name: str) -> None:
+    """All that somebody reads of it: every note, and what its runs and incidents say of themselves."""
+    timeline = played(name).timeline
+    texts = {note.text for note in timeline.notes}
+    for run in timeline.runs.values():
+        texts |= {run.why, *(step.why for step in run.steps), *(step.doing for step in run.steps)}
+    for incident in timeline.incidents.values():
+        texts |= {incident.waits, incident.clear_why, incident.closed_why}
+    foreign = {fact.text for incident in timeline.incidents.values() for fact in incident.evidence}
+    foreign |= {
+        rung.name
+        for run in timeline.runs.values()
+        for rung in (*run.runbook.rungs, *run.runbook.return_to_service)
+    }
+    left = {}
+    for text in sorted(texts):
+        told = sentences.told(text, "zh")
+        for known in sorted(foreign, key=len, reverse=True):
+            told = told.replace(known, "")
+        if ENGLISH.search(NAMES.sub("", told)):
+            left[text] = told
+    assert left == {}
