@@ -13,7 +13,14 @@ _IDLE_S = 600.0  # as long as a GPU must idle to be reported
 def told_again(state: MachineState, component: str = "") -> list[UnsentEvent]:
     """The conditions that are present and those that are well, of one component's neighbourhood or (empty) of all."""
     present = [one for fault in state.faults.values() for one in fault.symptoms if one.kind in RESTATED]
-    ill = {(one.kind, one.component) for one in present}
+    ill = {
+        (one.kind, one.component)
+        for fault in state.faults.values()
+        for one in (
+            *fault.symptoms,
+            *fault.recovery,
+        )  # an earlier fault of the kind says nothing of the one that is there
+    }
     well = [
         one
         for fault in state.recovered.values()

@@ -1,9 +1,11 @@
 """`gpuward simulate`."""
 
+import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,10 +16,12 @@ from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Pack
 from simulations.ladder import report as ladder_report
 from simulations.ladder.rehearsal import rehearsed
-from simulations.month import html, report
+from simulations.month import html, report, sweep_report
 from simulations.month.draw import draw
-from simulations.month.play import Progress, play
+from simulations.month.play import play
 from simulations.month.profile import load, shipped
+from simulations.month.sweep import sweep as play_sweep
+from simulations.month.terms import Setting, parsed
 from simulations.scenarios import files as scenarios
 from simulations.scenarios import report as scenario_report
 from simulations.scenarios.judge import of_end
@@ -25,6 +29,7 @@ from simulations.scenarios.play import play as play_scenario
 from simulations.scenarios.spec import Tale
 
 POLICIES = 6
+SEEDS = 5  # of a sweep
 
 
 @click.command()
@@ -56,6 +61,17 @@ POLICIES = 6
     help="Writes the report with plots into this file; needs gpuward[report].",
 )
 @click.option(
+    "--sweep",
+    metavar="KEY=V1,V2,...",
+    help="What if: gpuward's month with each of these values on the same faults, over --seeds. A wrong KEY names those that "
+    "there are; gates=on,off says what the safety gates cost and prevent.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(2, 1000),
+    help="With --sweep: over so many seeds, from --seed on; default: 5.",
+)
+@click.option(
     "--runbook",
     metavar="NAME",
     help="In place of a month: every way in which this runbook can go, as a tree. Exit status 1: one ends without a page or a "
@@ -77,6 +93,8 @@ def simulate(
     runbooks: Path | None,
     as_json: bool,
     page: Path | None,
+    sweep: str | None,
+    seeds: int | None,
     runbook: str | None,
     fault: str | None,
 ) -> None:
@@ -96,10 +114,12 @@ def simulate(
             t("--runbooks goes with --rules: runbooks are read with the rules that lead to them")
         )
     chosen = rule_sets.of_folder(rules, runbooks) if rules is not None else rule_sets.shipped()
-    of_a_month = (nodes, days, page)
+    of_a_month = (nodes, days, page, sweep, seeds)
+    if seeds is not None and sweep is None:
+        raise click.UsageError(t("--seeds is for --sweep: KEY=V1,V2,..."))
     if runbook is not None and any(one is not None for one in (profile, *of_a_month)):
         raise click.UsageError(
-            t("--runbook plays one runbook on a node or a few: leave NAME, --nodes, --days and --html away")
+            t("--runbook plays one runbook on a node or a few: leave NAME and what is for a month away")
         )
     if fault is not None and runbook is None:
         raise click.UsageError(t("--fault is for --runbook: which one shall be played against it?"))
@@ -113,19 +133,39 @@ def simulate(
     if tales := _tales(profile):
         if any(one is not None for one in of_a_month):
             raise click.UsageError(
-                t("a scenario says itself what happens on which nodes: leave --nodes, --days and --html away")
+                t("a scenario says itself what happens on which nodes: leave what is for a month away")
             )
         sys.exit(_scenarios(tales, chosen.pack(places={}), as_json=as_json))
+    if sweep is not None:
+        settings = parsed(sweep, load(profile))
+        found = _swept(settings, chosen.pack(places={}), range(seed, seed + (seeds or SEEDS)), nodes, days)
+        _show(found, sweep_report.page(found, page_width()), as_json=as_json)
+        if page is not None:
+            page.write_text(sweep_report.html_page(found), encoding="utf-8")
+        return
     month = draw(load(profile), nodes=nodes or 0, days=days or 0.0, seed=seed)
-    with _bar(month.days) as progress:
-        played = play(month, chosen.pack(places=month.places), progress)
+    with _progress(math.ceil(month.days) * POLICIES) as step:
+        played = play(month, chosen.pack(places=month.places), lambda _policy, _days: step())
     found = report.data(month, played.tallies, played.summaries)
     if page is not None:
         page.write_text(html.page(found, played), encoding="utf-8")
+    _show(found, report.page(found, page_width()), as_json=as_json)
+
+
+def _show(found: dict[str, Any], page: Iterable[str], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        click.echo("\n".join(report.page(found, page_width())))
+        click.echo("\n".join(page))
+
+
+def _swept(
+    settings: Sequence[Setting], pack: Pack, seeds: Sequence[int], nodes: int | None, days: float | None
+) -> dict[str, Any]:
+    with _progress(len(settings) * len(seeds)) as step:
+        return sweep_report.data(
+            play_sweep(settings, pack, seeds, nodes=nodes or 0, days=days or 0.0, progress=step)
+        )
 
 
 def _tales(name: str) -> tuple[Tale, ...]:
@@ -160,10 +200,10 @@ def _ladder(pack: Pack, runbook: str, fault: str, *, as_json: bool) -> int:
 
 
 @contextmanager
-def _bar(days: float) -> Iterator[Progress]:
+def _progress(steps: int) -> Iterator[Callable[[], None]]:
     """A bar on a terminal."""
     if not sys.stderr.isatty():
-        yield lambda _policy, _days: None
+        yield lambda: None
         return
-    with click.progressbar(length=round(days * POLICIES), label="simulating", file=sys.stderr) as bar:
-        yield lambda _policy, _days: bar.update(1)
+    with click.progressbar(length=steps, label="simulating", file=sys.stderr) as bar:
+        yield lambda: bar.update(1)

@@ -1,5 +1,6 @@
 """The report of a month as one HTML file: nothing is loaded from elsewhere, no script; for phones, screens and print."""
 
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -27,10 +28,6 @@ def page(found: dict[str, Any], played: Played) -> str:
     """The whole file."""
     faults = found["faults"]
     head = f"{found['title']}: {found['nodes']} nodes, {found['days']:g} days, seed {found['seed']}"
-    figures = "".join(
-        f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>"
-        for title, svg in plots.all_of_them(found, played)
-    )
     goals = "".join(
         f'<li class="{"reached" if goal["reached"] else "missed"}">{escape(report.goal_text(goal))}</li>'
         for goal in found["goals"]
@@ -40,37 +37,49 @@ def page(found: dict[str, Any], played: Played) -> str:
         for policy in found["policies"]
     )
     why = "".join(f"<li>{row['faults']} × {escape(row['why'])}</li>" for row in found["people_needed"])
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(head)}</title>
-<style>{_CSS}</style>
-</head>
-<body>
-<h1>{escape(head)}</h1>
-<p>Simulated by gpuward. Source: {escape(found["source"])}. {faults["drawn"]} faults were drawn
+    body = f"""<p>Simulated by gpuward. Source: {escape(found["source"])}. {faults["drawn"]} faults were drawn
 ({faults["expected"]:.0f} expected), {faults["need_hands"]} of them need hands; {faults["look_alikes"]} look-alikes;
 {faults["holds"]} holds of people. All policies met the same faults with the same luck.</p>
 <h2>Goals</h2>
 <ul class="goals">{goals}</ul>
-<div class="plots">{figures}</div>
+<div class="plots">{figures(plots.all_of_them(found, played))}</div>
 <h2>Policies</h2>
-<div class="wide">{_table(report.rows(found["policies"]), ["", *(one["policy"] for one in found["policies"])])}</div>
+<div class="wide">{table(report.rows(found["policies"]), ["", *(one["policy"] for one in found["policies"])])}</div>
 <ul>{policies}</ul>
 <h2>Why gpuward called people though no hands were needed</h2>
 <ul>{why or "<li>It did not.</li>"}</ul>
 <h2>Causes</h2>
 <div class="wide">{_causes(found["causes"])}</div>
 <h2>Left out</h2>
-<p>{escape("; ".join(found["leaves_out"]))}. A simulation shows what follows from what is known; it is no measurement.</p>
+<p>{escape("; ".join(found["leaves_out"]))}. A simulation shows what follows from what is known; it is no measurement.</p>"""
+    return whole(head, body)
+
+
+def whole(title: str, body: str) -> str:
+    """A file of that title."""
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{_CSS}</style>
+</head>
+<body>
+<h1>{escape(title)}</h1>
+{body}
 </body>
 </html>
 """
 
 
-def _table(rows: list[tuple[str, ...]], head: list[str]) -> str:
+def figures(drawn: Iterable[tuple[str, str]]) -> str:
+    """(what it shows, SVG) of each."""
+    return "".join(f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>" for title, svg in drawn)
+
+
+def table(rows: Sequence[tuple[str, ...]], head: Sequence[str]) -> str:
+    """Rows of cells under their heads."""
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
@@ -78,7 +87,7 @@ def _table(rows: list[tuple[str, ...]], head: list[str]) -> str:
 
 def _causes(causes: list[dict[str, Any]]) -> str:
     head = ["cause", "published", "expected", "drawn", "no hands", "no people"]
-    return _table(
+    return table(
         [
             (
                 row["cause"],

@@ -34,6 +34,8 @@ class Watcher:
         self._pack = pack
         self._at_work: dict[str, str] = {}  # run -> node
         self._waits: dict[str, float] = {}  # run that only keeps new jobs away -> since when
+        self._last: dict[str, str] = {}  # run at work -> its newest step that disrupts
+        self._over: dict[str, float] = {}  # step -> when it left, and then when it ended
         self._intended: dict[str, None] = {}
         self._left: dict[str, None] = {}
 
@@ -42,6 +44,12 @@ class Watcher:
         if run.state in _OVER:
             self._at_work.pop(run.id, None)
             self._waits.pop(run.id, None)
+            self._over.pop(self._last.pop(run.id, ""), None)
+
+    def ended(self, step: str, now: float) -> None:
+        """The result of a step has come."""
+        if step in self._over:
+            self._over[step] = now
 
     def intended(self, step: str) -> None:
         """The intent of a step has come back on the log."""
@@ -54,8 +62,8 @@ class Watcher:
         again = step.id in self._left
         self._left[step.id] = None
         if step.disrupts is Disrupts.NOTHING or not step.node:
-            if ACTIONS[step.action].tests and step.run in self._at_work:
-                self._waits.setdefault(step.run, now)
+            if ACTIONS[step.action].tests and step.run in self._at_work:  # on the way back
+                self._waits.setdefault(step.run, self._over[self._last[step.run]])
             return ""
         if hold := self._world.held(step.node, now):
             return f"law 2: {step.id} ({step.action}) leaves under the hold on {hold}"
@@ -63,6 +71,10 @@ class Watcher:
         if others:
             return f"law 1: {step.id} ({step.action}) begins on {step.node} where {others[0]} is at work"
         self._at_work[step.run] = step.node
+        if not again:
+            self._over.pop(self._last.get(step.run, ""), None)
+            self._last[step.run] = step.id
+            self._over[step.id] = now
         if step.action != "scheduler.drain" and not ACTIONS[step.action].tests:
             self._waits.pop(step.run, None)
         elif not again:

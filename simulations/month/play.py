@@ -25,14 +25,15 @@ class Played:
 
 def play(month: Month, pack: Pack, progress: Progress = lambda _policy, _days: None) -> Played:
     """Plays it. LawBrokenError when gpuward breaks a safety law."""
-    tallies, summaries = [_through(EngineFleet(pack, month), month, progress)], [SUMMARY]
+    tallies, summaries = [through(EngineFleet(pack, month), month, progress)], [SUMMARY]
     for policy in BASELINES:
-        tallies.append(_through(policy(month), month, progress))
+        tallies.append(through(policy(month), month, progress))
         summaries.append(policy.summary)
     return Played(month=month, tallies=tuple(tallies), summaries=tuple(summaries))
 
 
-def _through(fleet: EngineFleet | BaselineFleet, month: Month, progress: Progress) -> Tally:
+def through(fleet: EngineFleet | BaselineFleet, month: Month, progress: Progress) -> Tally:
+    """Plays a fleet to the end of its month. LawBrokenError when gpuward breaks a safety law."""
     days = 0.0
     while days < month.days:
         days = min(month.days, days + _STEP_DAYS)

@@ -5,7 +5,8 @@ same month gives the same bytes.
 """
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent.contract.errors import ConfigError
@@ -45,6 +46,37 @@ def all_of_them(found: dict[str, Any], played: Played) -> list[tuple[str, str]]:
         ("Faults by cause", _drawn(lambda axes: _causes(axes, found["causes"]), 0.8 + 0.27 * len(found["causes"]))),
         ("What gpuward took them for", _drawn(lambda axes: _taken_for(axes, found["causes"]), _height(found))),
     ]  # fmt: skip
+
+
+def of_sweep(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The same of a sweep: each measure that people decide by, over the values."""
+    wanted = (
+        ("node_hours_lost", "Node-hours lost", "node-hours", 1.0),
+        ("share_without_people", "Share without people", "% of those that need no hands", 100.0),
+        ("harm", "Actions that did harm", "actions", 1.0),
+    )
+    height_in = 1.0 + 0.32 * len(found["values"])
+    return [
+        (title, _drawn(partial(_interval, found=found, name=name, unit=unit, by=by), height_in))
+        for name, title, unit, by in wanted
+    ]  # fmt: skip
+
+
+def _interval(axes: "Axes", found: Mapping[str, Any], name: str, unit: str, by: float) -> None:
+    """The mean and its interval for each value."""
+    names = [one["value"] for one in found["values"]]
+    measures = [one["measures"][name] for one in found["values"]]
+    for y, one in enumerate(measures):
+        if one["mean"] is None:
+            continue
+        axes.plot([by * one["low"], by * one["high"]], [y, y], color=_COLOURS[0], lw=2)
+        axes.plot([by * one["mean"]], [y], "o", color=_COLOURS[0])
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.margins(x=0.1)
+    axes.locator_params(axis="x", nbins=5)
+    axes.set_ylabel(found["key"])
+    axes.set_xlabel(unit)
 
 
 def _height(found: dict[str, Any]) -> float:

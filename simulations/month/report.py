@@ -41,7 +41,7 @@ def data(month: Month, tallies: Sequence[Tally], summaries: Sequence[str]) -> di
                 **_handled(mine),
             }
         )
-    policies = [_policy(tally, summary, month) for tally, summary in zip(tallies, summaries, strict=True)]
+    policies = [policy_data(tally, summary, month) for tally, summary in zip(tallies, summaries, strict=True)]
     return {
         "title": profile.title,
         "source": profile.source,
@@ -87,7 +87,8 @@ def _handled(stories: Iterable[FaultStory]) -> dict[str, int]:
     }
 
 
-def _policy(tally: Tally, summary: str, month: Month) -> dict[str, Any]:
+def policy_data(tally: Tally, summary: str, month: Month) -> dict[str, Any]:
+    """What came of a month under one policy."""
     stories = [story for story in tally.stories.values() if story.begun and not story.case.noise]
     on_nodes = [story for story in stories if not story.case.kind.benign]
     remote = [story for story in on_nodes if story.case.remote]

@@ -9,7 +9,10 @@ from agent.contract.messages import UnsentEvent
 from simulations import changes as ch
 from simulations.changes import after
 from simulations.drills import DRILLS
+from simulations.faults import Fix
 from simulations.machines import Machine
+from simulations.month.kinds import Onset
+from simulations.month.profile import KINDS
 
 
 def looked(machine: Machine, now: float, component: str = "") -> tuple[list[UnsentEvent], str]:
@@ -89,3 +92,23 @@ def test_the_facts_come_before_the_result() -> None:
     assert last.kind == "command.result"
     assert "gpu.lost" in last.data["why"] if isinstance(last.data["why"], str) else False
     assert {"gpu.lost", "gpu.removed", "gpu.answers"} <= {unsent.kind for unsent in facts}
+
+
+def test_a_driver_that_hangs_again_does_not_answer() -> None:
+    """That an earlier hang is over is told only while none is there."""
+    machine = Machine("sim-01")
+    for name, at in (("first", 0.0), ("second", 500.0)):
+        plan = KINDS["driver-hung"].plan(
+            Onset(
+                name=name, machine=machine.state, fixes=(Fix.RELOAD_DRIVER,), part=0, lasts_s=1.0, found=True
+            )
+        )
+        machine.apply(plan, at)
+        machine.advance(at + 60)
+        told, _ = looked(machine, at + 100)
+        assert "nvml.hung" in present(told)
+        assert "nvml.answers" not in {unsent.kind for unsent in told}
+        machine.apply([after(0, ch.FixApplied(fix=Fix.RELOAD_DRIVER, component="node"))], at + 200)
+        told, _ = looked(machine, at + 300)
+        assert "nvml.answers" in {unsent.kind for unsent in told}
+        assert present(told) == set()

@@ -7,6 +7,7 @@ import pytest
 from agent.contract.actions.spec import Disrupts, Repeat
 from brain.core.effects import Perform, Step
 from brain.core.pack.spec import Settings
+from brain.core.state import Run, RunState
 from simulations.month.draw import RackHold
 from simulations.month.engine_fleet import EngineFleet, pack_of
 from simulations.month.laws import LawBrokenError, Watcher
@@ -69,6 +70,33 @@ def test_more_runs_than_the_budget_are_noticed() -> None:
     made = watcher()
     leaves(made, step("a.r1", ON))
     assert "under leaf-0" in leaves(made, step("b.r1", "sim-003"))
+
+
+def test_a_run_that_only_tests_uses_up_a_budget_for_a_quarter_of_an_hour_after_it_disturbed() -> None:
+    """Law 1: counted from the end of what it did, a boot of twelve minutes, and not from the beginning of its tests."""
+    made = watcher()
+    leaves(made, step("a.r1", ON), 1000.0)
+    made.ended("a.r1.s1.a1", 1720.0)
+    test = replace(step("a.r1", ON, "gpu.diagnose"), id="a.r1.s2.a1", disrupts=Disrupts.NOTHING)
+    assert leaves(made, test, 1750.0) == ""
+    assert "under leaf-0" in leaves(made, step("b.r1", "sim-003"), 2600.0)
+    made.run_shown(run_over("b.r1"))
+    assert leaves(made, step("c.r1", "sim-003"), 2620.0) == ""
+
+
+def run_over(run: str) -> Run:
+    """A run that is over."""
+    return Run(
+        id=run,
+        incident=run.partition(".")[0],
+        node="sim-003",
+        scope="node/sim-003",
+        runbook=shipped_pack().runbooks[0],
+        params={},
+        pack="",
+        started_at=0.0,
+        state=RunState.SUCCEEDED,
+    )
 
 
 def test_an_act_under_a_hold_is_noticed() -> None:

@@ -45,5 +45,3 @@ runbook-started-by-a-person = { $runbook }，由人启动
 
 expected-because-why = 预期如此，因为：{ $why }
 right-of-all-as-expected = { $all }中有 { $right } 个符合预期
-s-a-scenario-says-itself-what-happens-on-which-nodes-8aab550d = 场景自己说明在哪些节点上发生什么：请去掉 --nodes、--days 和 --html
-s-runbook-plays-one-runbook-on-a-node-or-a-c4b2abb8 = --runbook 在一个或几个节点上演练一个修复手册：请去掉 NAME、--nodes、--days 和 --html
