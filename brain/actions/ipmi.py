@@ -17,8 +17,9 @@ from pydantic import Field
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import Scalar, clip
 from agent.shared import tool
-from brain.actions import rmcp, tools
+from brain.actions import ipmi_health, rmcp, tools
 from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, Power, Readings
+from brain.actions.bmc_health import BmcHealth
 from brain.actions.bmc_tables import Addresses, password
 from brain.options import options
 
@@ -182,6 +183,21 @@ class _Host:
             events=tuple(clip(" ".join(line.split()), 200) for line in reversed(events) if "|" in line),
             missing=tuple(missing),
         )
+
+    async def health(self, within_s: float, turn: int) -> BmcHealth:  # noqa: ARG002  # as the port has it
+        """As in Bmc. Two commands: all sensors, and the end of the event log; both tell all at every turn."""
+        loop = asyncio.get_running_loop()
+        ends, missing, found = loop.time() + within_s, [], []
+        for command in (("sdr", "elist"), ("sel", "elist", "last", str(ipmi_health.ENTRIES))):
+            left_s = max(0.1, ends - loop.time())
+            done = await self._tool(["-R", str(self._given.tries), *command], left_s)
+            found.append(done.out)
+            if done.status != 0 and not done.out.strip():
+                missing.append(f"{' '.join(command)}: {self._says(done)}")
+        sensors, events = found
+        if len(missing) == len(found):
+            raise Unreachable(f"{self.where}: {'; '.join(missing)}")
+        return ipmi_health.read(sensors, events, missing, on=await self.power() is not Power.OFF)
 
     async def _read(self, *command: str) -> str:
         done = await self._tool(["-R", str(self._given.tries), *command])
