@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from agent.contract.messages import Scalar, Severity, clip
-from brain.actions.bmc_health import BmcHealth, LogEntry, Part, PartKind, PartState
+from brain.actions.bmc_health import BmcHealth, LogEntry, NodePart, PartKind, PartState
 from brain.core.pack import bmc_kinds
 
 MOST_TEXT = 400
@@ -64,7 +64,7 @@ class BmcFact:
 
 
 @dataclass(slots=True)
-class Told:
+class ToldState:
     """What the log has of one kind."""
 
     digest: str
@@ -120,7 +120,7 @@ class Counted:
 class NodeMemory:
     """What is remembered of one node."""
 
-    told: dict[tuple[str, str], Told] = field(default_factory=dict)
+    told: dict[tuple[str, str], ToldState] = field(default_factory=dict)
     seen: deque[str] = field(default_factory=lambda: deque(maxlen=SEEN))
     looked: bool = False
     misses: int = 0
@@ -131,7 +131,7 @@ class NodeMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class PollLimits:
     """What the site sets."""
 
     # An inlet that is so warm is too hot, whatever its BMC says; °C
@@ -140,7 +140,7 @@ class Limits:
     every_s: float
 
 
-def facts(found: BmcHealth, memory: NodeMemory, limits: Limits, now_s: float) -> list[BmcFact]:
+def facts(found: BmcHealth, memory: NodeMemory, limits: PollLimits, now_s: float) -> list[BmcFact]:
     """What one look at a node tells that the log does not have yet. Changes `memory`."""
     memory.misses = 0
     bad = {kind: _bad(kind, found, memory, limits) for kind in _GROUPS}
@@ -172,12 +172,12 @@ def missed(why: str, memory: NodeMemory, now_s: float, *, refused: bool) -> list
     if memory.misses < MISSES and not refused:
         return []
     text = clip(" ".join(why.split()), MOST_TEXT)
-    bad = (Part(kind=PartKind.SYSTEM, name="bmc", state=PartState.WARNING, text=text),)
+    bad = (NodePart(kind=PartKind.SYSTEM, name="bmc", state=PartState.WARNING, text=text),)
     data: dict[str, Scalar] = {"refused": refused, "text": text}
     return list(_state(bmc_kinds.BMC_UNREACHABLE, "", bad, data, memory, now_s, well=False))
 
 
-def _bad(kind: str, found: BmcHealth, memory: NodeMemory, limits: Limits) -> tuple[Part, ...]:
+def _bad(kind: str, found: BmcHealth, memory: NodeMemory, limits: PollLimits) -> tuple[NodePart, ...]:
     """The parts of a kind that are unwell."""
     parts = [one for one in found.parts if one.kind in _GROUPS[kind]]
     if kind == bmc_kinds.BMC_SENSOR:
@@ -195,13 +195,13 @@ def _bad(kind: str, found: BmcHealth, memory: NodeMemory, limits: Limits) -> tup
     return tuple(one for one in parts if one.state in _BAD)
 
 
-def _lost(one: Part, memory: NodeMemory) -> bool:
+def _lost(one: NodePart, memory: NodeMemory) -> bool:
     """Has the module lost data since it was first looked at? What it lost before is an old story."""
     known = memory.counted.get(one.name)
     return known is not None and one.uncorrected > known.uncorrected
 
 
-def _is_well(kind: str, seen: Sequence[Part], found: BmcHealth, memory: NodeMemory) -> bool:
+def _is_well(kind: str, seen: Sequence[NodePart], found: BmcHealth, memory: NodeMemory) -> bool:
     """Are the parts that were unwell well now? What could not be read proves nothing."""
     told = memory.told.get((kind, ""))
     if told is None or not told.active:
@@ -213,7 +213,9 @@ def _is_well(kind: str, seen: Sequence[Part], found: BmcHealth, memory: NodeMemo
     return kind != bmc_kinds.BMC_DIMM and bool(names) and not found.missing
 
 
-def _data(kind: str, bad: Sequence[Part], seen: Sequence[Part], limits: Limits) -> dict[str, Scalar]:
+def _data(
+    kind: str, bad: Sequence[NodePart], seen: Sequence[NodePart], limits: PollLimits
+) -> dict[str, Scalar]:
     failed = sum(one.state is PartState.CRITICAL for one in bad)
     if kind == bmc_kinds.BMC_POWER:
         return {
@@ -238,7 +240,7 @@ def _data(kind: str, bad: Sequence[Part], seen: Sequence[Part], limits: Limits) 
 def _state(
     kind: str,
     what: str,
-    bad: Sequence[Part],
+    bad: Sequence[NodePart],
     data: Mapping[str, Scalar],
     memory: NodeMemory,
     now_s: float,
@@ -257,7 +259,7 @@ def _state(
     digest = hashlib.sha256("\n".join([str(bool(bad)), *states, *fixed]).encode()).hexdigest()[:16]
     if lasts and told is not None and bad and digest == told.digest and now_s - told.at_s < AGAIN_S:
         return
-    memory.told[key] = Told(digest=digest, active=bool(bad), at_s=now_s, parts=names)
+    memory.told[key] = ToldState(digest=digest, active=bool(bad), at_s=now_s, parts=names)
     severe = any(one.state is PartState.CRITICAL for one in bad)
     head: dict[str, Scalar] = {"active": bool(bad)}
     if what:
@@ -274,7 +276,7 @@ def _state(
     )
 
 
-def _said(bad: Sequence[Part]) -> Iterator[str]:
+def _said(bad: Sequence[NodePart]) -> Iterator[str]:
     for one in bad:
         reading = "" if one.reading is None else f" {one.reading:g}"
         yield f"{one.name}{reading}: {one.text or one.state.value}"
@@ -282,7 +284,7 @@ def _said(bad: Sequence[Part]) -> Iterator[str]:
 
 def _trends(
     found: BmcHealth, memory: NodeMemory, now_s: float
-) -> Iterator[tuple[str, tuple[Part, ...], dict[str, Scalar]]]:
+) -> Iterator[tuple[str, tuple[NodePart, ...], dict[str, Scalar]]]:
     """What is on its way: (what, the parts, data) of each kind of which the look says something."""
     inlets = [one for one in found.parts if one.kind is PartKind.INLET and one.reading is not None]
     if inlets:
@@ -296,8 +298,8 @@ def _trends(
 
 
 def _inlets(
-    inlets: Sequence[Part], memory: NodeMemory, now_s: float
-) -> tuple[tuple[Part, ...], dict[str, Scalar]]:
+    inlets: Sequence[NodePart], memory: NodeMemory, now_s: float
+) -> tuple[tuple[NodePart, ...], dict[str, Scalar]]:
     risen, worst = [], (0.0, 0.0, 0.0)
     for one in inlets:
         value = one.reading or 0.0
@@ -311,8 +313,8 @@ def _inlets(
 
 
 def _fans(
-    fans: Sequence[Part], memory: NodeMemory, now_s: float
-) -> tuple[tuple[Part, ...], dict[str, Scalar]]:
+    fans: Sequence[NodePart], memory: NodeMemory, now_s: float
+) -> tuple[tuple[NodePart, ...], dict[str, Scalar]]:
     """A fan against the others of its node: all of them turn faster under load, and one alone when it wears."""
     middle = median(one.reading or 0.0 for one in fans)
     moved, worst = [], (0.0, 0.0, 0.0)
@@ -327,7 +329,9 @@ def _fans(
     return tuple(moved), {"value": round(worst[1], 2), "usual": round(worst[2], 2)}
 
 
-def _modules(modules: Sequence[Part], memory: NodeMemory) -> tuple[tuple[Part, ...], dict[str, Scalar]]:
+def _modules(
+    modules: Sequence[NodePart], memory: NodeMemory
+) -> tuple[tuple[NodePart, ...], dict[str, Scalar]]:
     """Of memory modules only some are read at each look; of the others the state of before counts."""
     for one in modules:
         value = one.reading or 0.0
@@ -346,11 +350,11 @@ def _modules(modules: Sequence[Part], memory: NodeMemory) -> tuple[tuple[Part, .
         known.on = known.on or (known.grew >= LOOKS and value - known.first >= ECC_GROWTH)
     growing = {name: known for name, known in memory.counted.items() if known.on}
     worst = max((known.last - known.first for known in growing.values()), default=0.0)
-    made = tuple(Part(kind=PartKind.DIMM, name=name, state=PartState.WARNING) for name in sorted(growing))
+    made = tuple(NodePart(kind=PartKind.DIMM, name=name, state=PartState.WARNING) for name in sorted(growing))
     return made, {"value": worst, "usual": 0.0}
 
 
-def _entries(entries: Sequence[LogEntry], memory: NodeMemory, limits: Limits) -> list[BmcFact]:
+def _entries(entries: Sequence[LogEntry], memory: NodeMemory, limits: PollLimits) -> list[BmcFact]:
     """The critical entries that are new. At the first look only those that are young by the BMC's own clock."""
     known = set(memory.seen)
     fresh = [one for one in reversed(entries) if one.id not in known]  # oldest first

@@ -12,7 +12,7 @@ from agent.contract.messages import clip
 
 MOST_PARTS = 400  # of one node; servers with eight GPUs have some 150 sensors
 MOST_ENTRIES = 64  # of the event log, the newest
-MAX_NAME, MAX_TEXT = 60, 200  # characters of what a BMC names and says
+MAX_NAME, MAX_TEXT = 80, 200  # characters of what a BMC names and says
 
 
 class PartKind(StrEnum):
@@ -39,7 +39,7 @@ class PartState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class NodePart:
     """One part at one time. Make it by `part`, which clips the texts."""
 
     kind: PartKind
@@ -74,7 +74,7 @@ class BmcHealth:
 
     # False: the node is off, so fans stand still and nothing follows from it
     on: bool = True
-    parts: tuple[Part, ...] = ()
+    parts: tuple[NodePart, ...] = ()
     # Newest first
     entries: tuple[LogEntry, ...] = ()
     # What could not be read, and why; of the parts in there nothing is known
@@ -90,9 +90,9 @@ def part(
     limit: float | None = None,
     uncorrected: int = 0,
     text: object = "",
-) -> Part:
+) -> NodePart:
     """A part whose name and text are clipped, as they come from outside."""
-    return Part(
+    return NodePart(
         kind=kind,
         name=clip(" ".join(str(name).replace(",", " ").split()), MAX_NAME) or "?",
         state=state,
@@ -103,10 +103,10 @@ def part(
     )
 
 
-def unique(parts: Iterable[Part]) -> tuple[Part, ...]:
+def unique(parts: Iterable[NodePart]) -> tuple[NodePart, ...]:
     """The first MOST_PARTS; of several of one name the worst one, so that a name is a name."""
     order = (PartState.UNKNOWN, PartState.WELL, PartState.WARNING, PartState.CRITICAL)
-    found: dict[tuple[PartKind, str], Part] = {}
+    found: dict[tuple[PartKind, str], NodePart] = {}
     for one in parts:
         key = (one.kind, one.name)
         if key in found and order.index(found[key].state) >= order.index(one.state):

@@ -19,7 +19,7 @@ from typing import Any
 from agent.contract.errors import ActionError, Refused
 from agent.shared.tasks import end
 from brain.actions import bmc_facts, bmc_tables
-from brain.actions.bmc_facts import BmcFact, Limits, NodeMemory, Told
+from brain.actions.bmc_facts import BmcFact, NodeMemory, PollLimits, ToldState
 from brain.actions.bmc_tables import Bmcs
 from brain.bmc_poll_config import BmcPollConfig
 from brain.core.inputs import Reported
@@ -56,7 +56,7 @@ class BmcPoll:
         """
         self._bmcs = bmcs
         self._want = want
-        self._limits = Limits(inlet_celsius=want.inlet_celsius, every_s=want.every_s)
+        self._limits = PollLimits(inlet_celsius=want.inlet_celsius, every_s=want.every_s)
         self._put = put
         self._note = note
         self._leads = leads
@@ -137,7 +137,7 @@ class BmcPoll:
             if entry not in memory.seen:
                 memory.seen.append(entry)
             return
-        memory.told[(kind, what)] = Told(
+        memory.told[(kind, what)] = ToldState(
             digest=digest.partition(":")[0],
             active=bool(given.data.get("active")),
             at_s=self._clock(),
@@ -177,7 +177,9 @@ class BmcPoll:
                 whats = ("inlet", "fan", "memory") if kind == bmc_kinds.BMC_RISING else ("",)
                 memory = self._memory.setdefault(node, NodeMemory())
                 for what in whats:
-                    memory.told.setdefault((kind, what), Told(digest="", active=True, at_s=self._clock()))
+                    memory.told.setdefault(
+                        (kind, what), ToldState(digest="", active=True, at_s=self._clock())
+                    )
 
     async def _rest(self) -> None:
         """Another brain leads: what is under way ends, and what is due is forgotten."""

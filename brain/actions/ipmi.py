@@ -106,6 +106,7 @@ class _Host:
         self._given = given
         self.where, self.timing = f"ipmi {host}" + (f":{port}" if port != 623 else ""), given.timing
         self.login_refused = False
+        self._power = Power.UNKNOWN  # when it was last read
         self._argv = [
             *(str(given.tool), "-I", "lanplus", "-H", host, "-p", str(port), "-U", given.user),
             *("-f", str(given.password_file), "-C", str(given.cipher_suite), "-L", given.privilege),
@@ -115,9 +116,9 @@ class _Host:
     async def power(self) -> Power:
         """As in Bmc."""
         says = (await self._read("-v", "chassis", "power", "status")).strip().lower()
-        if says.endswith("is on"):
-            return Power.ON
-        return Power.OFF if says.endswith("is off") else Power.UNKNOWN
+        off = Power.OFF if says.endswith("is off") else Power.UNKNOWN
+        self._power = Power.ON if says.endswith("is on") else off
+        return self._power
 
     async def offers(self) -> frozenset[BmcRequest]:
         """As in Bmc. IPMI cannot be queried for it: a BMC rejects a request that it does not support."""
@@ -185,7 +186,7 @@ class _Host:
         )
 
     async def health(self, within_s: float, turn: int) -> BmcHealth:  # noqa: ARG002  # as the port has it
-        """As in Bmc. Two commands: all sensors, and the end of the event log; both tell all at every turn."""
+        """As in Bmc. Two commands beside that of the login: all sensors, and the end of the event log, at every turn."""
         loop = asyncio.get_running_loop()
         ends, missing, found = loop.time() + within_s, [], []
         for command in (("sdr", "elist"), ("sel", "elist", "last", str(ipmi_health.ENTRIES))):
@@ -197,7 +198,7 @@ class _Host:
         sensors, events = found
         if len(missing) == len(found):
             raise Unreachable(f"{self.where}: {'; '.join(missing)}")
-        return ipmi_health.read(sensors, events, missing, on=await self.power() is not Power.OFF)
+        return ipmi_health.read(sensors, events, missing, on=self._power is not Power.OFF)
 
     async def _read(self, *command: str) -> str:
         done = await self._tool(["-R", str(self._given.tries), *command])

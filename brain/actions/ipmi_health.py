@@ -3,7 +3,7 @@
 Sources: IPMI 2.0, tables 42-2 and 42-3 (states of sensors by event type) and 43-13 (entities), as ipmitool prints them:
 
     PS1 Status       | C8h | ok  | 10.1 | Presence detected, Power Supply AC lost
-    Inlet Temp       | 04h | nc  | 64.1 | 41 degrees C
+    Inlet Temp       | 04h | unc | 64.1 | 41 degrees C
        2 | 11/30/2026 | 10:12:01 | Power Supply PS1 Status | Power Supply AC lost | Asserted
 
 A discrete sensor is `ok` whatever it says, so its words decide.
@@ -17,7 +17,7 @@ from brain.actions.bmc_health import (
     MAX_TEXT,
     BmcHealth,
     LogEntry,
-    Part,
+    NodePart,
     PartKind,
     PartState,
     part,
@@ -25,7 +25,7 @@ from brain.actions.bmc_health import (
 )
 
 ENTRIES = 64  # of the event log, the newest
-_STATES = {
+_STATES = {  # thresholds are crossed upwards (u) or downwards (l)
     "ok": PartState.WELL,
     "nc": PartState.WARNING,  # non-critical
     "cr": PartState.CRITICAL,
@@ -71,14 +71,14 @@ def read(sensors: str, events: str, missing: Iterable[str], *, on: bool) -> BmcH
     )
 
 
-def _part(line: str) -> Part | None:
+def _part(line: str) -> NodePart | None:
     row = [field.strip() for field in line.split("|")]
     if len(row) != 5 or row[2] == "ns":  # ns: no reading, e.g. an empty slot
         return None
     name, said = row[0], row[4]
     measured = _READING.search(said)
     reading, unit = (float(measured[1]), measured[2]) if measured else (None, "")
-    state = _STATES.get(row[2], PartState.UNKNOWN)
+    state = _STATES.get(row[2][-2:], PartState.UNKNOWN)
     if measured is None and state is PartState.WELL:
         state = PartState.CRITICAL if _bad(said) else PartState.WARNING if _DOUBTFUL.search(said) else state
     kind = _kind(name, row[3], said, unit)

@@ -16,7 +16,7 @@ from brain.actions.bmc_health import (
     MOST_ENTRIES,
     BmcHealth,
     LogEntry,
-    Part,
+    NodePart,
     PartKind,
     PartState,
     number,
@@ -41,13 +41,14 @@ class _Look(RedfishReader):
     def __init__(self, get: Get, within_s: float, turn: int) -> None:
         super().__init__(get, within_s)
         self._turn = turn
-        self._parts: list[Part] = []
+        self._parts: list[NodePart] = []
         self._now: datetime | None = None  # by the BMC's clock
 
     def read(self, system: Mapping[str, Any]) -> BmcHealth:
         around = at(system, "Links")
-        for path in paths(around.get("Chassis"))[:_CHASSIS]:
-            self._chassis(self.tried(path), path.rsplit("/", 1)[-1])
+        several = paths(around.get("Chassis"))[:_CHASSIS]
+        for path in several:
+            self._chassis(self.tried(path), f" ({path.rsplit('/', 1)[-1]})" if len(several) > 1 else "")
         self._memory(system)
         self._whole(system)
         managers = [self.tried(path) for path in paths(around.get("ManagedBy"))[:2]]
@@ -123,7 +124,7 @@ class _Look(RedfishReader):
             told = str(one.get("DetectorState") or "")
             state = _HEALTH.get(told, _state(one))
             if told not in ("Absent", "Unavailable"):
-                self._parts.append(part(PartKind.LEAK, f"{where} {_name(one)}", state, text=told))
+                self._parts.append(part(PartKind.LEAK, f"{_name(one)}{where}", state, text=told))
 
     def _redundancy(self, kind: PartKind, where: str, found: list[Mapping[str, Any]]) -> None:
         for index, one in enumerate(found):
@@ -134,7 +135,7 @@ class _Look(RedfishReader):
             )
             if state == "Disabled" or not (health or state):
                 continue  # nobody has asked for redundancy here
-            self._parts.append(part(kind, f"{where} {name}", _state(one), text=f"{state} {health}"))
+            self._parts.append(part(kind, f"{name}{where}", _state(one), text=f"{state} {health}"))
 
     def _memory(self, system: Mapping[str, Any]) -> None:
         """The modules that the BMC does not call well, if its summary says that there is one, and some others in turn."""
@@ -187,7 +188,7 @@ class _Look(RedfishReader):
             return
         said = " ".join(str(told.get(key) or "") for key in ("State", "Health")).strip()
         self._parts.append(
-            part(kind, f"{where} {_name(one)}", _state(one), reading=reading, limit=limit, text=said)
+            part(kind, f"{_name(one)}{where}", _state(one), reading=reading, limit=limit, text=said)
         )
 
     def _entries(self, owners: list[Mapping[str, Any]]) -> tuple[LogEntry, ...]:

@@ -6,12 +6,21 @@ from typing import Any
 from agent.contract.kinds import Kind
 from agent.contract.messages import Severity
 from brain.actions import bmc_facts, ipmi_health
-from brain.actions.bmc_facts import AGAIN_S, HISTORY_S, LOOKS, BmcFact, Limits, NodeMemory
-from brain.actions.bmc_health import MOST_PARTS, BmcHealth, LogEntry, Part, PartKind, PartState, part, unique
+from brain.actions.bmc_facts import AGAIN_S, HISTORY_S, LOOKS, BmcFact, NodeMemory, PollLimits
+from brain.actions.bmc_health import (
+    MOST_PARTS,
+    BmcHealth,
+    LogEntry,
+    NodePart,
+    PartKind,
+    PartState,
+    part,
+    unique,
+)
 from brain.core.pack import bmc_kinds
 
 EVERY_S = 300.0
-LIMITS = Limits(inlet_celsius=35.0, every_s=EVERY_S)
+LIMITS = PollLimits(inlet_celsius=35.0, every_s=EVERY_S)
 KINDS: dict[str, Kind] = {kind.name: kind for kind in bmc_kinds.KINDS}
 W, C = PartState.WELL, PartState.CRITICAL
 
@@ -23,7 +32,7 @@ class Watched:
         self.memory = NodeMemory()
         self.now_s = 1e9
 
-    def look(self, *parts: Part, later_s: float = EVERY_S, **more: Any) -> list[BmcFact]:
+    def look(self, *parts: NodePart, later_s: float = EVERY_S, **more: Any) -> list[BmcFact]:
         """Looks after a while; what is told fits the declared kinds."""
         self.now_s += later_s
         told = bmc_facts.facts(BmcHealth(parts=unique(parts), **more), self.memory, LIMITS, self.now_s)
@@ -39,7 +48,7 @@ def kinds(told: Sequence[BmcFact]) -> list[tuple[str, object]]:
     return [(one.kind, one.data.get("active")) for one in told]
 
 
-def supplies(*states: PartState) -> list[Part]:
+def supplies(*states: PartState) -> list[NodePart]:
     return [part(PartKind.PSU, f"PS{n}", state) for n, state in enumerate(states, 1)]
 
 
@@ -88,7 +97,7 @@ def test_fans_of_a_node_that_is_off_stand_still_by_right() -> None:
     assert kinds(Watched().look(*fans)) == [(bmc_kinds.BMC_FAN, True)]
 
 
-def inlet(celsius: float, state: PartState = W, limit: float | None = 45.0) -> Part:
+def inlet(celsius: float, state: PartState = W, limit: float | None = 45.0) -> NodePart:
     return part(PartKind.INLET, "Inlet", state, reading=celsius, limit=limit)
 
 
@@ -126,7 +135,7 @@ def test_fans_that_turn_faster_together_are_no_trend_and_one_alone_is() -> None:
     """A job heats the node, and all fans follow; a bearing wears, and one stays behind."""
     node = Watched()
 
-    def fans(speed: float, third: float | None = None) -> list[Part]:
+    def fans(speed: float, third: float | None = None) -> list[NodePart]:
         speeds = [speed, speed * 1.1, third or speed, speed * 0.9, speed]
         return [part(PartKind.FAN, f"Fan {n}", W, reading=one) for n, one in enumerate(speeds)]
 
@@ -139,7 +148,7 @@ def test_fans_that_turn_faster_together_are_no_trend_and_one_alone_is() -> None:
     assert float(slower.data["value"]) < 0.8
 
 
-def dimm(errors: float, name: str = "DIMM A3", **more: Any) -> Part:
+def dimm(errors: float, name: str = "DIMM A3", **more: Any) -> NodePart:
     return part(PartKind.DIMM, name, more.pop("state", W), reading=errors, **more)
 
 
@@ -219,11 +228,11 @@ def test_a_bmc_that_says_too_much_is_cut_short() -> None:
 
 
 SDR = """\
-Inlet Temp       | 04h | nc  | 64.1 | 41 degrees C
+Inlet Temp       | 04h | unc | 64.1 | 41 degrees C
 CPU1 Temp        | 0Eh | ok  |  3.1 | 45 degrees C
 DIMM A Temp      | 0Fh | ok  | 32.1 | 38 degrees C
 Fan1A            | 30h | ok  |  7.1 | 9360 RPM
-Fan1B            | 31h | cr  |  7.1 | 0 RPM
+Fan1B            | 31h | lcr |  7.1 | 0 RPM
 Fan Redundancy   | 75h | ok  |  7.1 | Redundancy Lost
 PS1 Status       | C8h | ok  | 10.1 | Presence detected, Power Supply AC lost
 PS2 Status       | C9h | ok  | 10.2 | Presence detected

@@ -106,7 +106,9 @@ class Site:
             self.now_s += step_s
 
     def told(self) -> list[tuple[str, str, object]]:
-        found = [(one.node, one.kind, one.data.get("active")) for one in self.got]
+        found: list[tuple[str, str, object]] = [
+            (one.node, one.kind, one.data.get("active")) for one in self.got
+        ]
         self.got.clear()
         return found
 
