@@ -14,6 +14,7 @@ from brain.actions.bmc_poll import BmcPoll
 from brain.bmc_poll_config import BmcPollConfig
 from brain.core.inputs import Reported
 from tests.real.bmc_kit import QUICK, certificate, password_file, server_tls
+from tests.real.brain_kit import lab
 from tests.real.ipmi_host import Host, ipmi_host, missing
 from tests.real.redfish_fake import RedfishFake, chassis_of
 from tests.real.sushy_emulator import UUID, sushy_emulator
@@ -205,3 +206,32 @@ async def test_ipmi_sensors_and_event_log(host: Host) -> None:
     host.stop()
     assert [await watch.told() for _ in range(2)] == [{}, {}]
     assert (await watch.told())["bmc.unreachable"]["active"]
+
+
+@pytest.mark.component("nats-server")
+async def test_from_the_bmc_to_the_incident_and_its_end(
+    bmc: RedfishFake, tls: tuple[Path, ssl.SSLContext], tmp_path: Path
+) -> None:
+    """A whole brain over real NATS: a lost supply and a leak are incidents of that node, over when the parts are well, and over
+    too when a brain that has restarted finds them well.
+    """
+    bmc.extra = chassis_of(newer=True)
+    poll = {"every_s": 1.0}
+    table = redfish(bmc, tls, tmp_path)
+    async with lab(tmp_path, bmc={"racks": table}, bmc_poll=poll, settings={"hold_off_s": 0}) as whole:
+        node = await whole.node("gpu01")
+        await node.event("agent.started", version="1", kernel="6.1.0", gpus=8)
+        bmc.extra = chassis_of(newer=True, ill=True)
+
+        def open_now(found: Any) -> set[str]:
+            assert {one["node"] for one in found["incidents"]} <= {"gpu01"}
+            return {one["cause"] for one in found["incidents"] if one["state"] not in ("closed", "explained")}
+
+        await whole.until(lambda found: "bmc-leak" in open_now(found), "the leak", "/api/v1/incidents?all=1")
+        await whole.stop()
+        bmc.extra = chassis_of(newer=True)
+        await whole.start()
+        await whole.until(
+            lambda found: "bmc-leak" not in open_now(found), "its end", "/api/v1/incidents?all=1", 120
+        )
+    assert bmc.asked == [], "nothing was switched"
