@@ -2,7 +2,7 @@
 
 from agent.contract.kinds import Field, Kind
 from agent.contract.messages import Scalar, Severity
-from brain.core.pack import bmc_kinds
+from brain.core.pack import bmc_kinds, scheduler_kinds
 
 NODE_UNREACHABLE = "node.unreachable"
 NODE_RETURNED = "node.returned"
@@ -64,6 +64,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         *bmc_kinds.KINDS,
+        *scheduler_kinds.KINDS,
         Kind(
             name=NODE_UNREACHABLE,
             component="node",
