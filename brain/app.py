@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from agent.shared.tasks import Tasks
-from brain.actions import BuildActions, build_real, kube_conditions
+from brain.actions import BuildActions, bmc_poll, build_real, kube_conditions, slurm_witness
 from brain.adapters import keys, nats_server, operator_mode, signing_key, signing_key_log
 from brain.adapters.announcer import Announcer
 from brain.adapters.broker import brain_connection
@@ -269,12 +269,22 @@ async def run(
             leads=leadership.leads,
             data_dir=config.data_dir,
         )
-        listeners += kube_conditions.listeners(
-            config.schedulers,
+        for witnesses in (kube_conditions, slurm_witness):
+            listeners += witnesses.listeners(
+                config.schedulers,
+                put=writer.append_or_drop,
+                note=notes.write,
+                leads=leadership.leads,
+                known=lambda: replica.state.nodes,
+            )
+        listeners += bmc_poll.listeners(
+            config.bmc,
+            config.bmc_poll,
             put=writer.append_or_drop,
             note=notes.write,
             leads=leadership.leads,
             known=lambda: replica.state.nodes,
+            standing=replica.standing,
         )
         for listener in listeners:
             stack.push_async_callback(listener.close)

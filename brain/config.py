@@ -22,6 +22,7 @@ from agent.contract.errors import ConfigError
 from agent.shared.inert_log import LogFormat
 from brain import options, renamed, reports_config, setting_ranges, toml_lines, windows_config, zones
 from brain.archive_config import ArchiveConfig
+from brain.bmc_poll_config import BmcPollConfig
 from brain.chat_config import AlertsConfig, ChatConfig
 from brain.console_config import ConsoleConfig, refuse_shared_token
 from brain.core.operators import scopes
@@ -105,6 +106,7 @@ class BrainConfig(_Model):
     groups: Mapping[str, tuple[str, ...]] = {}
     # name -> type, nodes (glob) and options (brain/actions)
     bmc: Mapping[str, Mapping[str, Any]] = {}
+    bmc_poll: BmcPollConfig = BmcPollConfig()
     # name -> type, nodes (glob) and options
     schedulers: Mapping[str, Mapping[str, Any]] = {}
     # fabric -> its hosts and the nodes that are asked about it
@@ -134,9 +136,7 @@ class BrainConfig(_Model):
                 "[nats.embedded.nodes] too, or nats.url"
             )
         if self.nats.operator is not None and not self.nats.url:
-            raise ValueError(
-                "nats.operator: give the servers in nats.url; the embedded one is not in operator mode"
-            )
+            raise ValueError("nats.operator: give the servers in nats.url; the embedded one has no operator")
         setting_ranges.check(self.settings)
         for severity, chain in self.settings.escalation.items():
             self._check_chain(severity.value, chain)

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from agent.contract.errors import ActionError, Refused, TimedOut
 from agent.contract.messages import Scalar
+from brain.actions.bmc_health import BmcHealth
 
 Seconds = Annotated[float, Field(gt=0, le=600)]
 
@@ -91,6 +92,10 @@ class Bmc(Protocol):
 
     async def readings(self, within_s: float) -> Readings:
         """Returns what can be read of sensors and event log within this time."""
+        ...
+
+    async def health(self, within_s: float, turn: int) -> BmcHealth:
+        """Returns how the node's parts are, as far as it can be read within this time. `turn`: the number of this look."""
         ...
 
 

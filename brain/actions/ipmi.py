@@ -17,8 +17,9 @@ from pydantic import Field
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import Scalar, clip
 from agent.shared import tool
-from brain.actions import rmcp, tools
+from brain.actions import ipmi_health, rmcp, tools
 from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, Power, Readings
+from brain.actions.bmc_health import BmcHealth
 from brain.actions.bmc_tables import Addresses, password
 from brain.options import options
 
@@ -105,6 +106,7 @@ class _Host:
         self._given = given
         self.where, self.timing = f"ipmi {host}" + (f":{port}" if port != 623 else ""), given.timing
         self.login_refused = False
+        self._power = Power.UNKNOWN  # when it was last read
         self._argv = [
             *(str(given.tool), "-I", "lanplus", "-H", host, "-p", str(port), "-U", given.user),
             *("-f", str(given.password_file), "-C", str(given.cipher_suite), "-L", given.privilege),
@@ -114,9 +116,9 @@ class _Host:
     async def power(self) -> Power:
         """As in Bmc."""
         says = (await self._read("-v", "chassis", "power", "status")).strip().lower()
-        if says.endswith("is on"):
-            return Power.ON
-        return Power.OFF if says.endswith("is off") else Power.UNKNOWN
+        off = Power.OFF if says.endswith("is off") else Power.UNKNOWN
+        self._power = Power.ON if says.endswith("is on") else off
+        return self._power
 
     async def offers(self) -> frozenset[BmcRequest]:
         """As in Bmc. IPMI cannot be queried for it: a BMC rejects a request that it does not support."""
@@ -182,6 +184,21 @@ class _Host:
             events=tuple(clip(" ".join(line.split()), 200) for line in reversed(events) if "|" in line),
             missing=tuple(missing),
         )
+
+    async def health(self, within_s: float, turn: int) -> BmcHealth:  # noqa: ARG002  # as the port has it
+        """As in Bmc. Two commands beside that of the login: all sensors, and the end of the event log, at every turn."""
+        loop = asyncio.get_running_loop()
+        ends, missing, found = loop.time() + within_s, [], []
+        for command in (("sdr", "elist"), ("sel", "elist", "last", str(ipmi_health.ENTRIES))):
+            left_s = max(0.1, ends - loop.time())
+            done = await self._tool(["-R", str(self._given.tries), *command], left_s)
+            found.append(done.out)
+            if done.status != 0 and not done.out.strip():
+                missing.append(f"{' '.join(command)}: {self._says(done)}")
+        sensors, events = found
+        if len(missing) == len(found):
+            raise Unreachable(f"{self.where}: {'; '.join(missing)}")
+        return ipmi_health.read(sensors, events, missing, on=self._power is not Power.OFF)
 
     async def _read(self, *command: str) -> str:
         done = await self._tool(["-R", str(self._given.tries), *command])

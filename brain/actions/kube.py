@@ -382,7 +382,7 @@ def _stays(pod: Pod) -> bool:
 def build(name: str, table: Mapping[str, Any], where: str) -> Kubernetes:
     """Builds the scheduler of a configuration table; ConfigError names the key."""
     want: KubeOptions = read(table, where)
-    rights = (*RIGHTS, kube_conditions.RIGHT) if want.conditions else RIGHTS
+    rights = (*RIGHTS, kube_conditions.RIGHT) if want.conditions or want.states else RIGHTS
     return Kubernetes(
         name, KubeApi(want.access(where)), want.rules(), node_name=want.node_name, rights=rights
     )

@@ -1,4 +1,4 @@
-"""Conditions of Node objects that others set (node-problem-detector, NVSentinel, a cloud's agents), as inputs.
+"""Conditions of Node objects that others set (node-problem-detector, NVSentinel, a cloud's agents), as inputs; and its states.
 
 The leading brain lists the nodes now and then. It publishes a report about a node when what is wrong there changes, and again
 every AGAIN_S while it lasts. What is on the log it learns from there (`mark_published`), so that the next leader goes on.
@@ -14,8 +14,10 @@ from typing import Any
 
 from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import Severity, clip
+from brain.actions import kube_states
 from brain.actions.kube_api import KubeApi
 from brain.actions.kube_options import KubeOptions, read
+from brain.actions.witness import Witness, ours
 from brain.core.inputs import Reported
 from brain.core.pack.vocabulary import NODE_CONDITION
 
@@ -61,6 +63,7 @@ class NodeConditions:
         self._known = known
         self._clock = clock
         self._told: dict[str, _Told] = {}
+        self._witness = Witness(name)
         self._fails = False
 
     async def close(self) -> None:
@@ -90,21 +93,37 @@ class NodeConditions:
 
     async def look(self) -> int:
         """Looks once and returns how many reports were published. ActionError: the server does not say."""
-        published = 0
-        async for found in self._nodes():
-            name = self._node(str((found.get("metadata") or {}).get("name") or ""))
+        published, states, now_s = 0, [], self._clock()
+        async for found in self._pages("/api/v1/nodes"):
+            name = ours(self._want.node_name, str((found.get("metadata") or {}).get("name") or "")).partition(
+                "."
+            )[0]
             if name not in self._known() or not fnmatchcase(name, self._want.nodes):
                 continue
+            if self._want.states:
+                states.append(kube_states.node(name, found, self._want.gpu_resource, now_s))
             conditions = [
                 one
                 for one in (found.get("status") or {}).get("conditions") or []
                 if one.get("type") in self._want.conditions
             ]
             published += self._tell(name, sorted(conditions, key=lambda one: str(one["type"])))
+        if self._want.states:
+            pods = [
+                one async for one in self._pages("/api/v1/pods", ("fieldSelector", "status.phase=Pending"))
+            ]
+            waiting = [
+                job for pod in pods if (job := kube_states.waiting(pod, self._want.gpu_resource, now_s))
+            ]
+            told = self._witness.nodes(states, now_s) + self._witness.queue(waiting, now_s)
+            for report in told:
+                self._put(report)
+            published += len(told)
         return published
 
     def mark_published(self, given: Reported) -> None:
         """Takes a report from the log, of whichever brain leads."""
+        self._witness.learn(given, self._clock())
         source, _, rest = given.id.partition(":")
         name, _, rest = rest.partition(":")
         if source == SOURCE and name == self._name:
@@ -142,25 +161,18 @@ class NodeConditions:
         self.mark_published(report)
         return 1
 
-    async def _nodes(self) -> AsyncIterator[Mapping[str, Any]]:
+    async def _pages(self, path: str, *which: tuple[str, str]) -> AsyncIterator[Mapping[str, Any]]:
         more = ""
         while True:
-            query = [("limit", str(PAGE)), *([("continue", more)] if more else [])]
-            answer = await self._api.request("GET", "/api/v1/nodes", query=query)
+            query = [("limit", str(PAGE)), *which, *([("continue", more)] if more else [])]
+            answer = await self._api.request("GET", path, query=query)
             if answer.status != 200:
-                raise Refused(f"nodes: {answer.message}")
+                raise Refused(f"{path.rpartition('/')[2]}: {answer.message}")
             for one in answer.body.get("items") or []:
                 yield one
             more = str((answer.body.get("metadata") or {}).get("continue") or "")
             if not more:
                 return
-
-    def _node(self, name: str) -> str:
-        """The name that gpuward has for a Node object; empty: none."""
-        before, _, after = self._want.node_name.partition("{node}")
-        if not name.startswith(before) or not name.endswith(after):
-            return ""
-        return name[len(before) : len(name) - len(after)].partition(".")[0]
 
 
 def listeners(
@@ -175,7 +187,7 @@ def listeners(
     return [
         NodeConditions(name, KubeApi(want.access(where)), want, put=put, note=note, leads=leads, known=known)
         for name, where, want in _wanted(tables)
-        if want.conditions
+        if want.conditions or want.states
     ]
 
 

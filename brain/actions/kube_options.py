@@ -160,7 +160,10 @@ class KubeOptions:
     # Conditions of Node objects that others set and that people are told of while they are "True", e.g. KernelDeadlock of
     # node-problem-detector; needs the right to list nodes (deploy/kubernetes/rbac/conditions.yaml)
     conditions: Sequence[str] = ()
-    # Interval of looking at them
+    # true: people are told what the cluster says of nodes (NotReady, fewer GPUs allocatable than there are, cordoned by others)
+    # and of pods with GPUs that wait for over an hour; needs the right to list nodes, too
+    states: bool = False
+    # Interval of looking at conditions and states
     conditions_every_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
     protected: ProtectedPods = ProtectedPods()
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}

@@ -22,8 +22,9 @@ from urllib3 import exceptions as wire
 
 from agent.contract.errors import ConfigError, Refused, Unreachable
 from brain import fence, reach
-from brain.actions import redfish_readings
+from brain.actions import redfish_health, redfish_readings
 from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, BmcTiming, Power, Readings
+from brain.actions.bmc_health import BmcHealth
 from brain.actions.bmc_tables import Addresses, password
 from brain.actions.redfish_connector import Abandoned, BoundedConnector, meaning
 from brain.options import options
@@ -158,6 +159,11 @@ class _Session:
     async def readings(self, within_s: float) -> Readings:
         """As in Bmc."""
         work = partial(redfish_readings.collect, self._get, self._found.json, within_s)
+        return await self._do(work, within_s + self._most_s)
+
+    async def health(self, within_s: float, turn: int) -> BmcHealth:
+        """As in Bmc."""
+        work = partial(redfish_health.collect, self._get, self._found.json, within_s, turn)
         return await self._do(work, within_s + self._most_s)
 
     @property

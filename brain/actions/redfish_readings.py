@@ -4,16 +4,13 @@ Old BMCs have `Thermal` and `Power` in each chassis, newer ones (since 2020.4) `
 `EnvironmentMetrics`. Each takes one request, except the power supplies of the newer kind.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-from sushy import exceptions as says
 
 from agent.contract.messages import Scalar, clip
 from brain.actions.bmc_base import Readings
+from brain.actions.redfish_reader import Get, RedfishReader, at, link, paths, rows
 
-Get = Callable[[str], dict[str, Any]]
 _CHASSIS = 8  # GPU boards list one for each module
 _SUPPLIES = 16
 _LOGS = 3
@@ -25,73 +22,59 @@ _FACTS = ("Manufacturer", "Model", "SerialNumber", "BiosVersion", "LastResetTime
 
 def collect(get: Get, system: Mapping[str, Any], within_s: float) -> Readings:
     """Reads until everything is read or the time is up."""
-    return _Reader(get, time.monotonic() + within_s).read(system)
+    return _Reader(get, within_s).read(system)
 
 
-class _Reader:
-    def __init__(self, get: Get, ends_s: float) -> None:
-        self._get, self._ends_s = get, ends_s
+class _Reader(RedfishReader):
+    def __init__(self, get: Get, within_s: float) -> None:
+        super().__init__(get, within_s)
         self._sensors: dict[str, str] = {}
         self._bad: list[str] = []
-        self._missing: list[str] = []
 
     def read(self, system: Mapping[str, Any]) -> Readings:
         facts: dict[str, Scalar] = {key: str(system[key]) for key in _FACTS if system.get(key)}
-        health = _at(system, "Status")
+        health = at(system, "Status")
         facts["Health"] = str(health.get("HealthRollup") or health.get("Health") or "not told")
-        if last := _at(system, "BootProgress").get("LastState"):
+        if last := at(system, "BootProgress").get("LastState"):
             facts["BootProgress"] = str(last)
-        links = _at(system, "Links")
-        for path in _paths(links.get("Chassis"))[:_CHASSIS]:
-            self._chassis(self._try(path), path.rsplit("/", 1)[-1])
-        events = self._events([system, *(self._try(path) for path in _paths(links.get("ManagedBy"))[:2])])
+        links = at(system, "Links")
+        for path in paths(links.get("Chassis"))[:_CHASSIS]:
+            self._chassis(self.tried(path), path.rsplit("/", 1)[-1])
+        events = self._events([system, *(self.tried(path) for path in paths(links.get("ManagedBy"))[:2])])
         return Readings(
             facts=facts,
             sensors=self._sensors,
             bad=tuple(self._bad),
             events=events,
-            missing=tuple(self._missing),
+            missing=tuple(self.unread),
         )
 
-    def _try(self, path: str) -> dict[str, Any]:
-        """Returns a resource; when it cannot be read, an empty one, and records that."""
-        if not path:
-            return {}
-        if time.monotonic() > self._ends_s:
-            self._missing.append(f"{path}: no time left")
-            return {}
-        try:
-            return self._get(path)
-        except (says.SushyError, ValueError) as error:
-            self._missing.append(f"{path}: {clip(' '.join(str(error).split()), 120)}")
-            return {}
-
     def _chassis(self, chassis: Mapping[str, Any], name: str) -> None:
-        thermal = self._try(_link(chassis, "Thermal"))
-        for one in _rows(thermal, "Temperatures"):
+        thermal = self.tried(link(chassis, "Thermal"))
+        for one in rows(thermal, "Temperatures"):
             self._add(name, one, one.get("ReadingCelsius"), "°C")
-        for one in _rows(thermal, "Fans"):
+        for one in rows(thermal, "Fans"):
             self._add(name, one, one.get("Reading"), str(one.get("ReadingUnits") or ""))
-        power = self._try(_link(chassis, "Power"))
-        for one in _rows(power, "PowerControl"):
+        power = self.tried(link(chassis, "Power"))
+        for one in rows(power, "PowerControl"):
             self._add(name, one, one.get("PowerConsumedWatts"), "W")
-        for one in _rows(power, "PowerSupplies"):
+        for one in rows(power, "PowerSupplies"):
             self._supply(name, one)
         if not thermal:
             self._newer(chassis, name)
         if not power:
-            supplies = self._try(_link(self._try(_link(chassis, "PowerSubsystem")), "PowerSupplies"))
-            for path in _paths(supplies.get("Members"))[:_SUPPLIES]:
-                self._supply(name, self._try(path))
+            supplies = self.tried(link(self.tried(link(chassis, "PowerSubsystem")), "PowerSupplies"))
+            for path in paths(supplies.get("Members"))[:_SUPPLIES]:
+                self._supply(name, self.tried(path))
 
     def _newer(self, chassis: Mapping[str, Any], name: str) -> None:
-        metrics = self._try(_link(self._try(_link(chassis, "ThermalSubsystem")), "ThermalMetrics"))
-        for one in _rows(metrics, "TemperatureReadingsCelsius"):
+        metrics = self.tried(link(self.tried(link(chassis, "ThermalSubsystem")), "ThermalMetrics"))
+        for one in rows(metrics, "TemperatureReadingsCelsius"):
             self._add(name, one, one.get("Reading"), "°C")
-        around = self._try(_link(chassis, "EnvironmentMetrics"))
-        for one in _rows(around, "FanSpeedsPercent"):
+        around = self.tried(link(chassis, "EnvironmentMetrics"))
+        for one in rows(around, "FanSpeedsPercent"):
             self._add(name, one, one.get("Reading", one.get("SpeedRPM")), "%")
-        if watts := _at(around, "PowerWatts").get("Reading"):
+        if watts := at(around, "PowerWatts").get("Reading"):
             self._add(name, {"Name": "power"}, watts, "W")
 
     def _supply(self, chassis: str, one: Mapping[str, Any]) -> None:
@@ -99,7 +82,7 @@ class _Reader:
         self._add(chassis, one, watts if watts is not None else one.get("PowerCapacityWatts"), "W")
 
     def _add(self, chassis: str, one: Mapping[str, Any], reading: Any, unit: str) -> None:
-        status = _at(one, "Status")
+        status = at(one, "Status")
         state, health = str(status.get("State") or ""), str(status.get("Health") or "")
         well = health in _WELL and (state in _ALIVE or state == "Absent")
         if (state == "Absent" or (reading is None and not status)) and well:
@@ -114,49 +97,13 @@ class _Reader:
     def _events(self, owners: list[Mapping[str, Any]]) -> tuple[str, ...]:
         """Returns the newest entries of the logs of the system and its manager."""
         found: list[tuple[str, str]] = []
-        services = [path for one in owners for path in self._members(_link(one, "LogServices"))]
+        services = [path for one in owners for path in self.members(link(one, "LogServices"))]
         for path in list(dict.fromkeys(services))[:_LOGS]:
-            entries = _link(self._try(path), "Entries")
-            for entry in self._newest(entries):
+            entries = link(self.tried(path), "Entries")
+            for entry in self.newest(entries):
                 when = str(entry.get("Created") or entry.get("EventTimestamp") or "")
                 what = str(entry.get("Message") or entry.get("MessageId") or "")
                 if what:
                     found.append((when, clip(f"{when} {entry.get('Severity') or ''} {what}", 200)))
         found.sort(reverse=True)
         return tuple(text for _, text in found[:_EVENTS])
-
-    def _newest(self, path: str) -> list[Mapping[str, Any]]:
-        """Returns both ends of a log: some logs begin with the oldest entry, some with the newest."""
-        page = self._try(path)
-        rows = _rows(page, "Members")
-        count = page.get("Members@odata.count")
-        if isinstance(count, int) and count > len(rows) and len(rows) > 0:
-            rows += _rows(self._try(f"{path}?$skip={max(count - _EVENTS, len(rows))}"), "Members")
-        return rows
-
-    def _members(self, path: str) -> list[str]:
-        return _paths(self._try(path).get("Members")) if path else []
-
-
-def _at(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = of.get(key)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _rows(of: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    found = of.get(key)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-
-
-def _link(of: Mapping[str, Any], key: str) -> str:
-    return str(_at(of, key).get("@odata.id") or "")
-
-
-def _paths(found: Any) -> list[str]:
-    return list(_each(found)) if isinstance(found, list) else []
-
-
-def _each(found: list[Any]) -> Iterator[str]:
-    for one in found:
-        if isinstance(one, Mapping) and isinstance(one.get("@odata.id"), str):
-            yield one["@odata.id"]

@@ -36,6 +36,7 @@ from brain.actions.slurm_rows import (
     STOPPABLE,
     JobRow,
     NodeRow,
+    PendingRow,
     Protected,
     SlurmAccess,
 )
@@ -44,7 +45,7 @@ from brain.options import options
 SETTLE_S = 10.0  # how long it may take until an accepted change is visible
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _JOB = re.compile(r"[0-9]{1,10}(_[0-9]{1,10})?")
-_SLURMS_OWN = (
+SLURMS_OWN = (
     "Not responding",
     "Node unexpectedly rebooted",
 )  # reasons of Slurm itself for setting a node DOWN
@@ -68,6 +69,9 @@ class SlurmOptions:
     timeout_s: Annotated[float, Field(gt=0, le=120)] = 30.0
     # SlurmUser: a node that this user has set DOWN may be drained by us
     slurm_user: str = "slurm"
+    # Interval at which people are told what Slurm says of nodes (down, fewer GPUs, drained by others) and of jobs that wait for
+    # over an hour; 0: they are not
+    states_every_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
     # Shell patterns of the reasons that a node health check gives when it drains a node: we may drain over it, and give
     # the node back. Those of everybody else stand
     health_checks: tuple[str, ...] = ()
@@ -234,6 +238,10 @@ class Slurm:
             return ["update nodes and jobs (AdminLevel operator)"]
         return []
 
+    async def states(self) -> tuple[Mapping[str, NodeRow], Sequence[PendingRow]]:
+        """Returns all nodes of the cluster by their NodeName, and the jobs that wait. Errors as in `Action`."""
+        return await self._reader.all_nodes(), await self._reader.pending()
+
     async def close(self) -> None:
         """Closes connections."""
         if self._rest is not None:
@@ -294,7 +302,7 @@ class Slurm:
         if words_of(row.reason) or any(fnmatchcase(row.reason, pattern) for pattern in self._health_checks):
             return True
         return row.flags & NO_JOBS == {DOWN} and (
-            row.by == self._slurm_user or not row.reason or row.reason.startswith(_SLURMS_OWN)
+            row.by == self._slurm_user or not row.reason or row.reason.startswith(SLURMS_OWN)
         )
 
     def _job(self, row: JobRow) -> Job:

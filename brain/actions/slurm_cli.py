@@ -15,7 +15,18 @@ from agent.contract.errors import ActionError, Refused, TimedOut, Transient, Unr
 from agent.shared.tool import Completed
 from brain.actions import tools
 from brain.actions.patience import Grants
-from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
+from brain.actions.slurm_rows import (
+    DRAIN,
+    ON_NODE,
+    SILENT,
+    JobRow,
+    NodeRow,
+    PendingRow,
+    gave_up,
+    indices,
+    number,
+    written,
+)
 from brain.hostlist import expand
 
 _STATE = re.compile(r"^ +State=(\S+)", re.MULTILINE)
@@ -75,6 +86,30 @@ class Cli:
         """As in SlurmAccess, with the GPUs of each job."""
         rows = await self._squeue("-w", node, "-t", ",".join(ON_NODE))
         return [await self._with_gpus(row, node) for row in rows]
+
+    async def all_nodes(self) -> dict[str, NodeRow]:
+        """As in SlurmAccess, by sinfo, which stands beside scontrol: short lines, also of a large cluster."""
+        token = secrets.token_hex(8)
+        layout = "".join(f"%{letter}{token}" for letter in "NTuE")
+        says = await self._read(self.scontrol.with_name("sinfo"), "-h", "-N", "-o", layout)
+        parts, rows = says.split(token)[:-1], {}
+        for at in range(0, len(parts) - 3, 4):
+            node, state, by, reason = parts[at : at + 4]
+            rows[node.strip()] = NodeRow(
+                flags=sinfo_flags(state), reason=written("" if reason == "none" else reason), by=by
+            )
+        return rows
+
+    async def pending(self) -> list[PendingRow]:
+        """As in SlurmAccess."""
+        token = secrets.token_hex(8)
+        layout = "".join(f"%{letter}{token}" for letter in "iuVr")
+        says = await self._read(self.squeue, "-h", "-t", "PD", "-o", layout)
+        parts = says.split(token)[:-1]
+        return [
+            PendingRow(id=job.strip(), user=user, submitted=number(submitted), reason=reason)
+            for job, user, submitted, reason in (parts[at : at + 4] for at in range(0, len(parts) - 3, 4))
+        ]
 
     async def job(self, job: str) -> JobRow | None:
         """Returns the job now, without its GPUs; None when slurmctld has forgotten it."""
@@ -219,6 +254,13 @@ def parse_node(says: str) -> NodeRow:
         by=reason["by"] if reason else "",
         gave_up=gave_up(text),
     )
+
+
+def sinfo_flags(state: str) -> frozenset[str]:
+    """The states in sinfo's long form of one (`%T`): `down*`, `drained`, `draining*`, `mixed`, `inval`, ..."""
+    name = state.upper().rstrip("*$@#~%^!-+")
+    flags = {DRAIN} if name in ("DRAINED", "DRAINING") else {name}
+    return frozenset(flags | ({SILENT} if "*" in state else set()))
 
 
 def parse_gpus(says: str, node: str) -> tuple[str, ...]:

@@ -18,7 +18,17 @@ from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain import fence
 from brain.actions.patience import Grants
-from brain.actions.slurm_rows import ON_NODE, SILENT, JobRow, NodeRow, gave_up, indices, written
+from brain.actions.slurm_rows import (
+    ON_NODE,
+    SILENT,
+    JobRow,
+    NodeRow,
+    PendingRow,
+    gave_up,
+    indices,
+    number,
+    written,
+)
 from brain.hostlist import expand
 
 SETS_NODES = 39  # v0.0.39 is the first in which POST /node exists
@@ -59,14 +69,26 @@ class Rest:
         found = (await self._request("GET", f"node/{node}")).get("nodes") or []
         if not found:
             raise Refused(f"Slurm has no node {node}")
-        row = found[0]
-        names = [*_names(row.get("state")), *_names(row.get("state_flags"))]
-        return NodeRow(
-            flags=frozenset(names),
-            reason=written(str(row.get("reason") or "")),
-            by=str(row.get("reason_set_by_user") or ""),
-            gave_up=gave_up(str(row.get("reason") or "")),
-        )
+        return _node(found[0])
+
+    async def all_nodes(self) -> dict[str, NodeRow]:
+        """As in SlurmAccess."""
+        rows = (await self._request("GET", "nodes")).get("nodes") or []
+        return {str(row.get("name") or ""): _node(row) for row in rows}
+
+    async def pending(self) -> list[PendingRow]:
+        """As in SlurmAccess."""
+        rows = (await self._request("GET", "jobs")).get("jobs") or []
+        return [
+            PendingRow(
+                id=str(job.get("job_id")),
+                user=str(job.get("user_name") or ""),
+                submitted=number(_number(job.get("submit_time"))),
+                reason=str(job.get("state_reason") or ""),
+            )
+            for job in rows
+            if "PENDING" in _names(job.get("job_state"))
+        ]
 
     async def jobs(self, node: str) -> list[JobRow]:
         """As in SlurmAccess. The API has no filter, so this reads every job that slurmctld remembers."""
@@ -182,9 +204,23 @@ def _names(value: Any) -> list[str]:
     ]
 
 
+def _number(found: Any) -> str:
+    """A number, which newer versions give as an object."""
+    return str(found.get("number") if isinstance(found, dict) else found)
+
+
+def _node(row: Mapping[str, Any]) -> NodeRow:
+    names = [*_names(row.get("state")), *_names(row.get("state_flags"))]
+    return NodeRow(
+        flags=frozenset(names),
+        reason=written(str(row.get("reason") or "")),
+        by=str(row.get("reason_set_by_user") or ""),
+        gave_up=gave_up(str(row.get("reason") or "")),
+    )
+
+
 def _job(job: Mapping[str, Any], states: frozenset[str], at: int, nodes: int) -> JobRow:
     gres = job.get("gres_detail") or []
-    started = job.get("start_time")
     return JobRow(
         id=str(job.get("job_id")),
         user=str(job.get("user_name") or ""),
@@ -192,7 +228,7 @@ def _job(job: Mapping[str, Any], states: frozenset[str], at: int, nodes: int) ->
         partition=str(job.get("partition") or ""),
         states=states,
         name=str(job.get("name") or ""),
-        started=str(started.get("number") if isinstance(started, dict) else started),
+        started=_number(job.get("start_time")),
         gpus=indices(str(gres[at]) if at < len(gres) else ""),
         nodes=nodes,
     )

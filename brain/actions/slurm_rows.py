@@ -1,7 +1,7 @@
 """Nodes and jobs as Slurm reports them, and the port of the ways to reach it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Protocol
@@ -57,6 +57,17 @@ class JobRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PendingRow:
+    """A job that waits, as slurmctld sees it now."""
+
+    id: str
+    user: str
+    # When it was submitted, seconds since 1970
+    submitted: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Protected:
     """Jobs that are not stopped without an approval: shell patterns, of which one match is enough."""
 
@@ -99,6 +110,14 @@ class SlurmAccess(Protocol):
         """Returns when slurmctld has answered."""
         ...
 
+    async def all_nodes(self) -> Mapping[str, NodeRow]:
+        """Returns all nodes of the cluster by their NodeName."""
+        ...
+
+    async def pending(self) -> list[PendingRow]:
+        """Returns the jobs that wait."""
+        ...
+
     async def set_state(self, node: str, state: str, reason: str) -> None:
         """Sets DRAIN with a reason, or RESUME with an empty one."""
         ...
@@ -107,6 +126,11 @@ class SlurmAccess(Protocol):
 def written(reason: str) -> str:
     """Returns the reason as it was written, without what slurmctld appends at a reboot."""
     return _APPENDED.sub("", reason)
+
+
+def number(text: str) -> float:
+    """Seconds since 1970 in a text of digits; 0: it is none, as of a job that was never submitted."""
+    return float(text) if text.isdigit() else 0.0
 
 
 def indices(gres: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The words of a timeline: what happens, when, on which nodes. Times are seconds after the start."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -263,11 +263,24 @@ def forges(at_s: float, by: str) -> Moves:
 
 def reports(at_s: float, on: str, kind: str, component: str, severity: Severity, **data: Scalar) -> Moves:
     """UFM reports a fact."""
+    return reports_by("ufm", at_s, on, kind, component, severity, data)
+
+
+def reports_by(
+    source: str,
+    at_s: float,
+    on: str,
+    kind: str,
+    component: str,
+    severity: Severity,
+    data: Mapping[str, Scalar],
+) -> Moves:
+    """Something else than a node reports a fact: UFM, a BMC, a scheduler."""
 
     def do(scene: Scene) -> None:
         given = Reported(
-            id=f"ufm-{kind}-{on}-{component}",
-            source="ufm",
+            id=f"{source}-{kind}-{on}-{component}-{at_s:g}",
+            source=source,
             node=on,
             kind=kind,
             component=component,

@@ -21,7 +21,7 @@ from simulations.scenarios.moves import (
     kernel,
     lasting,
     nobody_leads,
-    reports,
+    reports_by,
     says,
     says_of,
     silent,
@@ -136,13 +136,18 @@ def _event(line: StoryLine, on: tuple[str, ...]) -> Moves:
 
 
 def _reported(line: StoryLine, on: tuple[str, ...], component: str) -> Moves:
-    """Something else than the node reports a fact about it; only UFM does so far."""
+    """Something else than the node reports a fact about it, and its end."""
     severity = line.severity or KINDS[line.event].severity
-    return tuple(
-        move
-        for n, name in enumerate(on)
-        for move in reports(line.at + n * line.every, name, line.event, component, severity, **line.data)
-    )
+    found: Moves = ()
+    for n, name in enumerate(on):
+        at_s = line.at + n * line.every
+        found += reports_by(line.source, at_s, name, line.event, component, severity, line.data)
+        if line.well and line.lasts:
+            kind = line.well_kind or line.event
+            found += reports_by(
+                line.source, at_s + line.lasts, name, kind, component, Severity.INFO, line.well
+            )
+    return found
 
 
 def _late(line: StoryLine, on: tuple[str, ...], told: Callable[[], list[UnsentEvent]]) -> Moves:

@@ -127,6 +127,27 @@ class Cluster:
         self.until(lambda: f"on {node}" in self.output(job), f"job {job} does not run on {node}")
         return job
 
+    def submit_only(self, *more: str) -> str:
+        """A job that may never run; its id."""
+        out = ("-o", f"{self.folder}/jobs/%j.out")
+        return self.run("sbatch", "--parsable", *out, *more, str(self.folder / "job.sh"), "60").strip()
+
+    def reason(self, job: str) -> str:
+        """Why it waits."""
+        return self.run("squeue", "-h", "-j", job, "-o", "%r").strip()
+
+    def kill_node(self, node: str) -> None:
+        """Its slurmd dies."""
+        for entry in Path("/proc").iterdir():
+            try:
+                argv = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if argv[0] == b"slurmd" and node.encode() in argv and str(self.conf).encode() in argv:
+                os.kill(int(entry.name), signal.SIGKILL)
+                return
+        raise AssertionError(f"no slurmd of {node} runs")
+
     def output(self, job: str) -> str:
         """What the job has written."""
         path = self.folder / f"jobs/{job}.out"

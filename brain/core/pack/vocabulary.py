@@ -2,6 +2,7 @@
 
 from agent.contract.kinds import Field, Kind
 from agent.contract.messages import Scalar, Severity
+from brain.core.pack import bmc_kinds, scheduler_kinds
 
 NODE_UNREACHABLE = "node.unreachable"
 NODE_RETURNED = "node.returned"
@@ -62,6 +63,8 @@ _SIDE = Field(name="side", type="text", summary="node | switch: the end of the n
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
+        *bmc_kinds.KINDS,
+        *scheduler_kinds.KINDS,
         Kind(
             name=NODE_UNREACHABLE,
             component="node",

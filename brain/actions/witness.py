@@ -1,0 +1,196 @@
+"""Schedulers as witnesses: what they say of nodes, of the GPUs there and of jobs that wait, as facts. Pure.
+
+The same for Slurm and Kubernetes, which each make `NodeSaid` and `WaitingJob` of what they have. A state is told when it begins
+or changes, again every AGAIN_S while it lasts, and when it is over. What is on the log is learned from there (`learn`), so that
+the next leader goes on.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.contract.messages import Scalar, Severity, clip
+from brain.core.inputs import Reported
+from brain.core.pack import scheduler_kinds
+
+SOURCE = "scheduler"
+AGAIN_S = 1800.0
+SETTLES_S = 30.0  # a node that has been unusable for less is not told
+WAITS_S = 3600.0
+NAMED = 5  # jobs that one fact names
+_MOST_TEXT = 400
+# Reasons that pass by themselves, or are somebody's will: Slurm's, by `squeue` (JOB REASON CODES); Resources, of pods, too.
+PASSES = (
+    *(
+        "Resources",
+        "Priority",
+        "Dependency",
+        "BeginTime",
+        "JobHeldUser",
+        "JobArrayTaskLimit",
+        "Licenses",
+        "Cleaning",
+    ),
+    *(
+        "Reservation",
+        "Prolog",
+        "None",
+        "WaitingForScheduling",
+        "AssocGrp",
+        "AssocMax",
+        "QOSGrp",
+        "QOSMax",
+        "QOSJobLimit",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSaid:
+    """What a scheduler says of one node now."""
+
+    node: str
+    # It can have no jobs, though nobody wants that: in the scheduler's words; empty: it can
+    unusable: str = ""
+    # For so long, where the scheduler says it; None: since it was first seen
+    unusable_s: float | None = None
+    why: str = ""
+    # Somebody else has drained it: their reason; empty: nobody, or we have
+    drained: str = ""
+    drained_by: str = ""
+    # GPUs that it should have, and that jobs can have; None: the scheduler does not say
+    gpus: tuple[int, int] | None = None
+    gpus_text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingJob:
+    """A job that has been waiting for `waits_s`."""
+
+    id: str
+    user: str
+    waits_s: float
+    # The scheduler's, with its details behind a comma or blank
+    reason: str
+
+
+@dataclass(slots=True)
+class _Standing:
+    """What the log has of one kind and node."""
+
+    digest: str
+    active: bool
+    at_s: float
+
+
+class Witness:
+    """One scheduler. `now_s`: the wall clock."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._told: dict[tuple[str, str], _Standing] = {}  # (kind, node)
+        self._since: dict[str, float] = {}  # node -> since when it has been seen unusable
+
+    def nodes(self, said: Iterable[NodeSaid], now_s: float) -> list[Reported]:
+        """What one look at nodes tells that the log does not have yet."""
+        return [report for one in said for report in self._node(one, now_s)]
+
+    def queue(self, jobs: Sequence[WaitingJob], now_s: float) -> list[Reported]:
+        """The same of the jobs that wait."""
+        stuck = sorted((one for one in jobs if _is_stuck(one)), key=lambda one: -one.waits_s)
+        counts = Counter(_code(one.reason) for one in stuck)
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
+        named = "; ".join(
+            f"{one.id} of {one.user or '?'} for {one.waits_s / 3600:.1f} h: {one.reason}"
+            for one in stuck[:NAMED]
+        )
+        data: dict[str, Scalar] = {
+            "jobs": len(stuck),
+            "reasons": clip(reasons, _MOST_TEXT),
+            "text": clip(named, _MOST_TEXT),
+        }
+        # Other jobs for the same reasons are no news.
+        state = " ".join(sorted(counts))
+        kind = scheduler_kinds.SCHEDULER_QUEUE
+        return list(self._state(kind, "", bool(stuck), data, state, Severity.WARNING, now_s))
+
+    def learn(self, given: Reported, now_s: float) -> None:
+        """Takes a report from the log, of whichever brain leads."""
+        source, _, rest = given.id.partition(":")
+        name, _, rest = rest.partition(":")
+        node, _, rest = rest.partition(":")
+        kind, _, rest = rest.partition(":")
+        if source == SOURCE and name == self._name and (node, kind) == (given.node, given.kind):
+            active = bool(given.data.get("active"))
+            self._told[kind, node] = _Standing(digest=rest.partition(":")[0], active=active, at_s=now_s)
+
+    def _node(self, said: NodeSaid, now_s: float) -> Iterator[Reported]:
+        if said.unusable:
+            since_s = self._since.setdefault(said.node, now_s - (said.unusable_s or 0.0))
+            lasts = now_s - since_s >= SETTLES_S
+        else:
+            self._since.pop(said.node, None)
+            lasts = False
+        if lasts or not said.unusable:
+            data: dict[str, Scalar] = {"state": clip(said.unusable, 80), "text": clip(said.why, _MOST_TEXT)}
+            kind = scheduler_kinds.SCHEDULER_NODE
+            yield from self._state(kind, said.node, lasts, data, said.unusable, Severity.ERROR, now_s)
+        drain: dict[str, Scalar] = {"by": clip(said.drained_by, 80), "text": clip(said.drained, _MOST_TEXT)}
+        kind, drained = scheduler_kinds.SCHEDULER_DRAINED, bool(said.drained)
+        yield from self._state(kind, said.node, drained, drain, said.drained, Severity.INFO, now_s)
+        if said.gpus is not None:
+            have, usable = said.gpus
+            gpus: dict[str, Scalar] = {
+                "have": have,
+                "usable": usable,
+                "plugin_down": have > 0 and usable == 0,
+                "text": clip(said.gpus_text, _MOST_TEXT),
+            }
+            kind, state = scheduler_kinds.SCHEDULER_GPUS, f"{usable} of {have}"
+            yield from self._state(kind, said.node, usable < have, gpus, state, Severity.ERROR, now_s)
+
+    def _state(
+        self,
+        kind: str,
+        node: str,
+        active: bool,  # what it is about
+        data: Mapping[str, Scalar],
+        state: str,
+        severity: Severity,
+        now_s: float,
+    ) -> Iterator[Reported]:
+        told = self._told.get((kind, node))
+        lasts = told is not None and told.active
+        if not active and not lasts:
+            return
+        digest = hashlib.sha256(f"{active}\n{state if active else ''}".encode()).hexdigest()[:16]
+        if told is not None and active and digest == told.digest and now_s - told.at_s < AGAIN_S:
+            return
+        self._told[kind, node] = _Standing(digest=digest, active=active, at_s=now_s)
+        yield Reported(
+            id=f"{SOURCE}:{self._name}:{node}:{kind}:{digest}:{int(now_s // AGAIN_S)}",
+            source=SOURCE,
+            node=node,
+            kind=kind,
+            component="node",
+            severity=severity if active else Severity.INFO,
+            data={"active": active, "scheduler": self._name, **data},
+        )
+
+
+def ours(template: str, name: str) -> str:
+    """Our name of the node that a scheduler calls so, by `node_name`; empty: it is none of that form."""
+    before, _, after = template.partition("{node}")
+    if not name.startswith(before) or not name.endswith(after) or len(name) < len(before) + len(after):
+        return ""
+    return name[len(before) : len(name) - len(after)]
+
+
+def _code(reason: str) -> str:
+    """The reason without its details."""
+    return clip(reason.strip("()").replace(",", " ").split(" ")[0].strip("(), ") or "unknown", 60)
+
+
+def _is_stuck(job: WaitingJob) -> bool:
+    return job.waits_s >= WAITS_S and not _code(job.reason).startswith(PASSES)

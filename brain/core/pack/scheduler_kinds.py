@@ -1,0 +1,92 @@
+"""Kinds of facts that the brain tells from what schedulers say of nodes and of jobs that wait (brain/actions/witness.py)."""
+
+from agent.contract.kinds import Field, Kind
+from agent.contract.messages import Severity
+
+SCHEDULER_NODE = "scheduler.node"
+SCHEDULER_DRAINED = "scheduler.drained"
+SCHEDULER_GPUS = "scheduler.gpus"
+SCHEDULER_QUEUE = "scheduler.queue"
+
+_SCHEDULER = Field(name="scheduler", type="text", summary="its table in [schedulers]")
+_ACTIVE = Field(name="active", type="bool", summary="false: it is no longer so")
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        name=SCHEDULER_NODE,
+        component="node",
+        severity=Severity.ERROR,
+        source="scheduler",
+        summary="The scheduler has lost a node or calls it unusable; severity info when it uses it again.",
+        fields=(
+            _ACTIVE,
+            _SCHEDULER,
+            Field(name="state", type="text", summary="in its words: DOWN+NOT_RESPONDING, NotReady, ..."),
+            Field(name="text", type="text", summary="its reason"),
+        ),
+        example={
+            "active": True,
+            "scheduler": "train",
+            "state": "DOWN+NOT_RESPONDING",
+            "text": "Not responding",
+        },
+    ),
+    Kind(
+        name=SCHEDULER_DRAINED,
+        component="node",
+        severity=Severity.INFO,
+        source="scheduler",
+        summary="Somebody else has drained or cordoned a node. It is theirs: gpuward leaves it as it is.",
+        fields=(
+            _ACTIVE,
+            _SCHEDULER,
+            Field(name="by", type="text", summary="who, where the scheduler says it"),
+            Field(name="text", type="text", summary="their reason"),
+        ),
+        example={"active": True, "scheduler": "train", "by": "root", "text": "new cable"},
+    ),
+    Kind(
+        name=SCHEDULER_GPUS,
+        component="node",
+        severity=Severity.ERROR,
+        source="scheduler",
+        summary="Jobs can have fewer GPUs of a node than the scheduler knows it to have; severity info when they can have all.",
+        fields=(
+            _ACTIVE,
+            _SCHEDULER,
+            Field(name="have", type="int", summary="GPUs that the node should have"),
+            Field(name="usable", type="int", summary="GPUs that jobs can have"),
+            Field(name="plugin_down", type="bool", summary="none at all: the device plugin is gone"),
+            Field(name="text", type="text", summary="its words"),
+        ),
+        example={
+            "active": True,
+            "scheduler": "k8s",
+            "have": 8,
+            "usable": 7,
+            "plugin_down": False,
+            "text": "nvidia.com/gpu: 7 of 8 allocatable",
+        },
+    ),
+    Kind(
+        name=SCHEDULER_QUEUE,
+        component="node",
+        severity=Severity.WARNING,
+        source="scheduler",
+        summary="Jobs wait for over an hour for a reason that does not pass by itself. About the cell, no node.",
+        fields=(
+            _ACTIVE,
+            _SCHEDULER,
+            Field(name="jobs", type="int", summary="so many"),
+            Field(name="reasons", type="text", summary="each with the number of its jobs"),
+            Field(name="text", type="text", summary="the longest waiting ones"),
+        ),
+        example={
+            "active": True,
+            "scheduler": "train",
+            "jobs": 3,
+            "reasons": "3 ReqNodeNotAvail",
+            "text": "4711 of ann for 2.5 h: ReqNodeNotAvail, UnavailableNodes:gpu7",
+        },
+    ),
+)
