@@ -24,12 +24,12 @@ from brain.actions import kube_conditions, kube_off
 from brain.actions.base import Job
 from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, Response
 from brain.actions.kube_options import KubeOptions, PodRules, read
-from brain.actions.marks import Mark, added, owns, without, written
+from brain.actions.marks import REASON, Mark, added, owns, without, written
 from brain.actions.marks import read as marks_of
 from brain.actions.patience import PASSING, settling
 from brain.actions.pauses import until
 
-REASON, DRAINED, KEPT = "gpuward/reason", "gpuward/drained", "gpuward/kept"
+DRAINED, KEPT = "gpuward/drained", "gpuward/kept"
 CONFLICTS = 5  # how often a change is decided again
 PAGE = 500  # pods in one response
 MAX_SIZED = 8  # workloads of one node of which it is asked on how many nodes they are

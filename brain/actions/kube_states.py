@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from agent.contract.messages import clip
-from brain.actions.kube import REASON
-from brain.actions.marks import ours
+from brain.actions.marks import REASON, ours
 from brain.actions.witness import NodeSaid, WaitingJob
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from agent.contract.drain_reason import checksum, plain, words_of
 
 MARK = "gpuward"  # part of every reason, label and annotation that we write; we undo only what carries it
+REASON = "gpuward/reason"  # the annotation of a Kubernetes node in which the marks stand
 MAX_WHY = 200  # characters, of all marks together; `sinfo -R` and `kubectl describe` show all of them
 LEAST_WHY = 24  # characters that each mark keeps, however many there are
 _OURS = re.compile(rf"{MARK}: (.*) #([0-9a-f]{{4}})", re.DOTALL)
