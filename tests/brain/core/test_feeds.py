@@ -58,7 +58,7 @@ def test_what_passes_is_found_in_its_order(
 
 
 def test_a_storm_of_four_times_the_nodes_is_about_four_times_the_work() -> None:
-    """Processor time, so that a loaded machine does not matter."""
+    """Processor time, the better of two: what runs beside it takes the processor's caches, too."""
     rules = pack()
 
     def spent(nodes: int) -> float:
@@ -71,4 +71,4 @@ def test_a_storm_of_four_times_the_nodes_is_about_four_times_the_work() -> None:
         engine.close()
         return took
 
-    assert spent(8000) < 10 * min(spent(2000), spent(2000))
+    assert min(spent(8000), spent(8000)) < 10 * min(spent(2000), spent(2000))
