@@ -20,9 +20,9 @@ say() {
     logger -t gpuward-prolog -p daemon.warning -- "$node, job ${SLURM_JOB_ID:-?}: $*"
 }
 
-# "drained", "not", or nothing: Slurm does not say.
+# "drained", "not", or nothing: Slurm does not say. The first State of the line: a person may write of one in the reason.
 drained() {
-    scontrol -o show node "$node" | sed -n 's/.* State=\([^ ]*\).*/\1/p' | sed 's/.*DRAIN.*/drained/; t; s/.*/not/'
+    scontrol -o show node "$node" | sed -n 's/ State=\([^ ]*\).*/\n\1/; s/.*\n//p' | sed 's/.*DRAIN.*/drained/; t; s/.*/not/'
 }
 
 reason=$(timeout -k 1 5 "$agent" check ${also:+--also "$also"} --drain-reason 2>/dev/null)

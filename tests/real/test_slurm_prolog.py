@@ -139,7 +139,11 @@ async def test_the_last_owner_gives_it_back(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["Prolog error", "gpuward-agent: hands off, ann", f"{written(WORDS)} ann has it"]
+    "reason",
+    [
+        *("Prolog error", "gpuward-agent: hands off, ann", f"{written(WORDS)} ann has it"),
+        "ann: was State=IDLE when it hung",
+    ],
 )
 async def test_a_persons_drain_is_never_taken_over(site: Site, reason: str) -> None:
     """Nor what looks alike, nor a prolog's to which somebody has added a word; and a prolog changes none of them."""
