@@ -20,7 +20,7 @@ from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
 from brain import config as brain_config
 from brain import fence
 from brain.actions import Request, SiteActions
-from brain.actions.base import Action, Done, Job, NodeCommands, Order
+from brain.actions.base import Action, Done, Job, NodeCommands, Order, Wanted, always
 from brain.actions.marks import MARK, Mark
 from brain.cli.run import serve
 from brain.config import BrainConfig
@@ -103,8 +103,9 @@ class _FleetScheduler:
         """Refused: scheduler.resume does it."""
         raise Refused(f"{node} is resumed by an action, not for {owners or 'all'}")
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """Refused: scheduler.requeue does it."""
+        await wanted()
         raise Refused(f"{job.id} is requeued by an action, within {within_s:g} s or not")
 
     async def reboot(self, node: str, mark: Mark) -> None:

@@ -297,11 +297,26 @@ def _with(text: str, key: str, value: Any) -> str:
     """`text` with `key = value` in place of what it says of the key, of its commented default, or as its first line."""
     shown = _table(value) if isinstance(value, Mapping) else json.dumps(value)
     line = f"{key} = {shown}"
-    text = re.sub(rf"(?m)^\[{key}\][^\[]*", "", text)
+    text = _without_table(text, key)
+    tables = re.search(r"(?m)^[ \t]*\[[^\[\]=,]+\][ \t]*(#.*)?$", text)
+    ends = tables.start() if tables else len(text)  # what stands behind it is a key of that table
     for pattern in (rf"(?m)^[ \t]*{key}[ \t]*=.*$", rf"(?m)^#[ \t]*{key}[ \t]*=.*$"):
-        if re.search(pattern, text):
-            return re.sub(pattern, lambda _: line, text, count=1)
+        if (place := re.search(pattern, text)) and place.start() < ends:
+            return f"{text[: place.start()]}{line}{text[place.end() :]}"
     return f"{line}\n{text}"
+
+
+def _without_table(text: str, key: str) -> str:
+    """`text` without the key where it is written as a table, `[key]` or `key.name = ...`; comments stay."""
+    left, inside = list[str](), False
+    for line in text.splitlines(keepends=True):
+        said = line.strip()
+        if said.startswith("["):
+            inside = re.match(rf"\[[ \t]*{key}[ \t]*\]", said) is not None
+        comment = not said or said.startswith("#")
+        if comment or not (inside or re.match(rf"{key}[ \t]*\.", said)):
+            left.append(line)
+    return "".join(left)
 
 
 def _table(value: Mapping[str, str]) -> str:

@@ -86,7 +86,16 @@ def nkey_seed(path: Path | None, key: str) -> str:
     seed = secret(path, key)
     if seed:
         try:
-            nkeys.from_seed(bytearray(seed.encode())).wipe()
+            check_seed(seed.encode())
         except (nkeys.NkeysError, ValueError) as error:
             raise ConfigError(f"{key}: {path} has no NKEY seed (one line that begins with SU)") from error
     return seed
+
+
+def check_seed(seed: bytes) -> None:
+    """NkeysError, ValueError: it is no NKEY seed, or not the one that was made. It ends with a sum, which the library does not
+    look at: a seed with another bit is a key that no server knows.
+    """
+    prefix, raw = nkeys.decode_seed(seed)
+    if nkeys.encode_seed(bytes(raw), prefix) != seed.rstrip(b"="):
+        raise ValueError("its sum is wrong: it was damaged")

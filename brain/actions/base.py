@@ -96,6 +96,14 @@ class Job:
     workload: str = ""
 
 
+# Asked right before a request that nobody can take back. Refused: it is not wanted any more.
+Wanted = Callable[[], Awaitable[None]]
+
+
+async def always() -> None:
+    """It is wanted in any case."""
+
+
 class Scheduler(Protocol):
     """A workload manager. Each method reads back what it changed. Errors as in `Action`.
 
@@ -130,10 +138,11 @@ class Scheduler(Protocol):
         """Returns the jobs on the node now, without daemons of the system."""
         ...
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """Stops this run of the job and lets it start again elsewhere. A run that is over is left alone.
 
-        ActionError says why it still runs after `within_s`, or after what the scheduler is configured to wait.
+        ActionError says why it still runs after `within_s`, or after what the scheduler is configured to wait. What `wanted`
+        raises ends it before the job is stopped.
         """
         ...
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from agent.contract.errors import ActionError, Refused, Unreachable
 from brain.actions import kube_conditions, kube_off
-from brain.actions.base import Job
+from brain.actions.base import Job, Wanted, always
 from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, Response
 from brain.actions.kube_options import KubeOptions, PodRules, read
 from brain.actions.marks import REASON, Mark, added, owns, without, written
@@ -166,7 +166,7 @@ class Kubernetes:
             for job in jobs
         ]
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """As in Scheduler: evicts the pod. It is asked again while the disruption budget does not allow it (429), and
         while the server fails or is away: the pod's uid makes sure that no other pod is evicted.
         """
@@ -185,9 +185,9 @@ class Kubernetes:
             raise Refused(f"pod {job.id} has no controller: nothing would start it again")
         if why := self._rules.keeps(pod):
             raise Refused(f"pod {job.id} {why}")
-        await self._evict(job.id, path, _uid(pod), min(self._rules.evict_wait_s, within_s))
+        await self._evict(job.id, path, _uid(pod), min(self._rules.evict_wait_s, within_s), wanted)
 
-    async def _evict(self, job: str, path: str, uid: str, within_s: float) -> None:
+    async def _evict(self, job: str, path: str, uid: str, within_s: float, wanted: Wanted) -> None:
         namespace, _, name = job.partition("/")
         body = {
             "apiVersion": "policy/v1",
@@ -201,6 +201,7 @@ class Kubernetes:
             wait_s = 0.0
             try:
                 if not evicted:
+                    await wanted()  # a budget may have held it up for minutes
                     answer = await self._api.request("POST", f"{path}/eviction", body=body)
                     evicted, says, wait_s = answer.status != TOO_MANY, answer.message, answer.retry_after_s
                 if await self._gone(path, uid):

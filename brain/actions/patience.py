@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TypeVar
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Transient, Unreachable
-from brain.actions.base import Job, Order, Scheduler
+from brain.actions.base import Job, Order, Scheduler, Wanted, always
 from brain.actions.marks import Mark
 from brain.actions.pauses import until
 
@@ -98,11 +98,13 @@ class Patient:
         """As in Scheduler."""
         return await self._ask(lambda: self._of.jobs(node))
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """As in Scheduler, within the step's own time."""
-        await self._ask(
-            lambda: self._of.requeue(job, within_s=min(within_s, max(1.0, self._end_s - monotonic())))
-        )
+
+        def left_s() -> float:
+            return min(within_s, max(1.0, self._end_s - monotonic()))
+
+        await self._ask(lambda: self._of.requeue(job, within_s=left_s(), wanted=wanted))
 
     async def reboot(self, node: str, mark: Mark) -> None:
         """As in Scheduler. It is not asked again once the outcome is unknown: no node reboots twice for one step."""

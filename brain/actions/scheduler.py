@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Protocol
 
 from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import clip
-from brain.actions.base import Action, Done, Job, Order, Scheduler, Site, number, text
+from brain.actions.base import Action, Done, Job, Order, Scheduler, Site, Wanted, number, text
+from brain.actions.jobs_said import LISTED, listed, unprotected
 from brain.actions.marks import Mark, of_a_person, owns, without
 from brain.actions.patience import OUTAGE_S, PASSING, SPARE_S, Patient
 from brain.actions.pauses import until
@@ -25,7 +26,6 @@ LEAVE_S = 120.0  # how long requeued jobs may take to leave the node (KillWait, 
 PLAN_S = 15.0  # how long a plan asks a scheduler that is away
 ENDING = ("completing", "terminating")  # states of jobs that are leaving
 ALL = "all"  # owners: every mark of ours
-LISTED = 8  # jobs that one sentence lists
 
 
 class Closing(Scheduler, Protocol):
@@ -100,19 +100,22 @@ class Drain(_SchedulerAction):
         scheduler, wait_s, then = self._scheduler(order, within_s=PLAN_S), *_wait(order)
         drained, jobs = await scheduler.drained(order.node), await scheduler.jobs(order.node)
         if then == "requeue":
-            _unprotected(order.node, jobs)
+            unprotected(order.node, jobs)
         stands = f"{order.node} takes no new jobs already: {drained}"
         lines = [stands if drained else f"drain {order.node} in {scheduler.name}"]
         if jobs:
-            lines.append(f"wait up to {wait_s:g} s for {_listed(jobs)}")
+            lines.append(f"wait up to {wait_s:g} s for {listed(jobs)}")
             lines.append(f"with jobs left: {then}")
         return lines
 
     async def run(self, order: Order) -> Done:
         """As in Action. ActionError when jobs are left; the drain stays. Refused when someone has taken it off."""
         scheduler, wait_s, then = self._scheduler(order), *_wait(order)
+        tried = "." in order.id and _rung(order) in self._waits_since
+        if tried and not await scheduler.drained(order.node):
+            raise Refused(f"someone has taken the drain off {order.node} since the attempt before this one")
         if then == "requeue":
-            _unprotected(order.node, await scheduler.jobs(order.node))
+            unprotected(order.node, await scheduler.jobs(order.node))
         await scheduler.drain(order.node, _mark(order))
         wait_s -= self._waited_s(order)
         try:
@@ -135,10 +138,10 @@ class Drain(_SchedulerAction):
         if left and then == "undo":
             await self._undo(scheduler, order, left)
         if left and then != "go_on":
-            raise ActionError(f"drained {whose}, and there still run {_listed(left)}")
+            raise ActionError(f"drained {whose}, and there still run {listed(left)}")
         return Done(
             text=f"{order.node} is drained {whose}; "
-            + (f"there still run {_listed(left)}" if left else "no jobs"),
+            + (f"there still run {listed(left)}" if left else "no jobs"),
             data={"jobs_left": len(left), "reason": reason, "ours": mine},
         )
 
@@ -148,15 +151,14 @@ class Drain(_SchedulerAction):
         self._waits_since = {
             rung: since_s for rung, since_s in self._waits_since.items() if now_s - since_s < MAX_WAIT_S
         }
-        rung = order.id.rpartition(".")[0] or order.id  # ids of steps: <run>.<rung>.<attempt>
-        return now_s - self._waits_since.setdefault(rung, now_s)
+        return now_s - self._waits_since.setdefault(_rung(order), now_s)
 
     async def _undo(self, scheduler: Scheduler, order: Order, left: Sequence[Job]) -> None:
         """Raises Refused: the node is in use. Takes this incident's mark off; what others want stays."""
         await scheduler.resume(order.node, {order.incident})
         stays = await scheduler.drained(order.node)
         says = f"the drain that was there stays ({stays})" if stays else "the drain was taken back"
-        raise Refused(f"{order.node} is in use: {_listed(left)}; {says}")
+        raise Refused(f"{order.node} is in use: {listed(left)}; {says}")
 
     async def _left(self, scheduler: Scheduler, order: Order, wait_s: float) -> list[Job]:
         """Waits up to `wait_s` and returns the jobs that still run. A scheduler that is away is asked again."""
@@ -165,7 +167,7 @@ class Drain(_SchedulerAction):
         for pause_s in until(wait_s, first_s=0.5, most_s=30.0):
             if not jobs:
                 break
-            if (progress := f"waiting for {_listed(jobs)}") != reported:
+            if (progress := f"waiting for {listed(jobs)}") != reported:
                 reported = progress
                 order.progress(progress)
             await asyncio.sleep(pause_s)
@@ -178,13 +180,21 @@ class Drain(_SchedulerAction):
         return await scheduler.jobs(order.node) if jobs else []
 
     async def _requeued(self, scheduler: Scheduler, order: Order, jobs: Sequence[Job]) -> list[Job]:
-        """Requeues all jobs and returns those that are left. ActionError says why one could not be requeued."""
-        _unprotected(order.node, jobs)  # again: one may have started before the drain
-        order.progress(f"requeueing {_listed(jobs)}")
+        """Requeues all jobs and returns those that are left. ActionError says why one could not be requeued; Refused: someone
+        has taken the node back, or its drain over, meanwhile, and the jobs that were not requeued by then run on.
+        """
+
+        async def wanted() -> None:
+            if not owns(await scheduler.marks(order.node), order.incident):
+                raise Refused(f"someone has taken the drain of {order.node} off, or over: its jobs run on")
+
+        unprotected(order.node, jobs)  # again: one may have started before the drain
+        order.progress(f"requeueing {listed(jobs)}")
         begun = [job for job in jobs if job.state not in ENDING]
-        failed = dict(await asyncio.gather(*(_requeue(scheduler, job) for job in begun)))
+        failed = dict(await asyncio.gather(*(_requeue(scheduler, job, wanted) for job in begun)))
         there = {job.id for job in await scheduler.jobs(order.node)}
         if says := [why for job, why in failed.items() if why and job in there]:
+            await wanted()
             raise ActionError(f"{order.node} is drained; not requeued: {'; '.join(says[:LISTED])}")
         return await self._left(scheduler, order, LEAVE_S)
 
@@ -200,7 +210,7 @@ class Idle(_SchedulerAction):
         jobs = await scheduler.jobs(order.node)
         if not jobs:
             return [f"nothing: {order.node} has no jobs in {scheduler.name}"]
-        return [f"wait up to {wait_s:g} s until {order.node} has no jobs; now {_listed(jobs)}"]
+        return [f"wait up to {wait_s:g} s until {order.node} has no jobs; now {listed(jobs)}"]
 
     async def run(self, order: Order) -> Done:
         """As in Action. ActionError when it was never seen idle. A scheduler that does not answer is asked again."""
@@ -210,7 +220,7 @@ class Idle(_SchedulerAction):
                 jobs = await scheduler.jobs(order.node)
                 if not jobs:
                     return Done(text=f"{order.node} has no jobs")
-                progress = f"waiting for an idle moment: {_listed(jobs)}"
+                progress = f"waiting for an idle moment: {listed(jobs)}"
             except PASSING as error:
                 progress = f"still waiting for an idle moment: {error}"
             if progress != reported:
@@ -218,7 +228,7 @@ class Idle(_SchedulerAction):
                 order.progress(progress)
             await asyncio.sleep(pause_s)
         if left := await scheduler.jobs(order.node):
-            raise ActionError(f"{order.node} was not idle in all that time; now {_listed(left)}")
+            raise ActionError(f"{order.node} was not idle in all that time; now {listed(left)}")
         return Done(text=f"{order.node} has no jobs")
 
 
@@ -272,21 +282,21 @@ class Requeue(_SchedulerAction):
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
         job = await self._job(order, self._scheduler(order, within_s=PLAN_S))
-        return [f"requeue {_listed([job])} of {order.node} in {self._scheduler(order).name}"]
+        return [f"requeue {listed([job])} of {order.node} in {self._scheduler(order).name}"]
 
     async def run(self, order: Order) -> Done:
         """As in Action."""
         scheduler = self._scheduler(order)
         job = await self._job(order, scheduler)
         await scheduler.requeue(job)
-        return Done(text=f"{_listed([job])} was requeued", data={"job": job.id, "user": job.user})
+        return Done(text=f"{listed([job])} was requeued", data={"job": job.id, "user": job.user})
 
     async def _job(self, order: Order, scheduler: Scheduler) -> Job:
         """Returns the job. Refused when it is not on the node now, or is protected."""
         wanted = text(order.params, "job", "")
         for job in await scheduler.jobs(order.node):
             if job.id == wanted:
-                _unprotected(order.node, [job])
+                unprotected(order.node, [job])
                 return job
         raise Refused(f"job {wanted!r} is not on {order.node}")
 
@@ -300,7 +310,7 @@ class Reboot(_SchedulerAction):
         """As in Action."""
         scheduler = self._scheduler(order, within_s=PLAN_S)
         jobs = await self._checked(order, scheduler)
-        first = [f"wait for {_listed(jobs)}"] if jobs else []
+        first = [f"wait for {listed(jobs)}"] if jobs else []
         return [f"drain {order.node} in {scheduler.name}", *first, f"reboot {order.node} by {scheduler.name}"]
 
     async def run(self, order: Order) -> Done:
@@ -313,7 +323,7 @@ class Reboot(_SchedulerAction):
 
     async def _checked(self, order: Order, scheduler: Scheduler) -> list[Job]:
         jobs = await scheduler.jobs(order.node)
-        _unprotected(order.node, jobs)
+        unprotected(order.node, jobs)
         drained = await scheduler.drained(order.node)
         if drained and of_a_person(drained):
             raise Refused(f"{order.node} is not rebooted under a drain of someone else: {drained}")
@@ -343,7 +353,7 @@ class Jobs(_SchedulerAction):
             for gpu in job.gpus:
                 data[f"gpu/{gpu}"] = job.id
         return Done(
-            text=f"on {order.node}: {_listed(jobs)}" if jobs else f"no jobs on {order.node}", data=data
+            text=f"on {order.node}: {listed(jobs)}" if jobs else f"no jobs on {order.node}", data=data
         )
 
 
@@ -353,6 +363,11 @@ def _wait(order: Order) -> tuple[float, str]:
     then = text(order.params, "then", "fail", ("fail", "undo", "requeue", "go_on"))
     spare_s = SPARE_S + (LEAVE_S if then == "requeue" else 0.0)
     return max(0.0, min(wait_s, order.timeout_s - spare_s)), then
+
+
+def _rung(order: Order) -> str:
+    """Of a run; ids of steps are <run>.<rung>.<attempt>."""
+    return order.id.rpartition(".")[0] or order.id
 
 
 def _mark(order: Order) -> Mark:
@@ -375,26 +390,10 @@ def _idle_wait(order: Order) -> float:
     return max(0.0, min(wait_s, order.timeout_s - SPARE_S))
 
 
-def _unprotected(node: str, jobs: Sequence[Job]) -> None:
-    """Raises Refused when one of the jobs is protected."""
-    for job in jobs:
-        if job.protected:
-            raise Refused(f"job {job.id} on {node} is protected ({job.protected}): a person must decide")
-
-
-def _listed(jobs: Sequence[Job]) -> str:
-    names = []
-    for job in jobs[:LISTED]:
-        gpus = f" GPU {','.join(job.gpus)}" if job.gpus else f" {job.gpu_count} GPUs" if job.gpu_count else ""
-        names.append(f"{job.id} ({' '.join(filter(None, (job.user, job.state)))}{gpus})")
-    more = f" and {len(jobs) - LISTED} more" if len(jobs) > LISTED else ""
-    return f"{len(jobs)} {'job' if len(jobs) == 1 else 'jobs'}: {', '.join(names)}{more}"
-
-
-async def _requeue(scheduler: Scheduler, job: Job) -> tuple[str, str]:
+async def _requeue(scheduler: Scheduler, job: Job, wanted: Wanted) -> tuple[str, str]:
     """Requeues a job. Returns its id, and why it could not be requeued; empty when it was."""
     try:
-        await scheduler.requeue(job)
+        await scheduler.requeue(job, wanted=wanted)
     except ActionError as error:
         return job.id, f"{job.id}: {error}"
     return job.id, ""

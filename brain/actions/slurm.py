@@ -20,7 +20,7 @@ from pydantic import Field
 
 from agent.contract.drain_reason import words_of
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Unreachable
-from brain.actions.base import Job
+from brain.actions.base import Job, Wanted, always
 from brain.actions.marks import Mark, added, owns, read, taken_over, without, written
 from brain.actions.patience import PASSING, settling
 from brain.actions.pauses import until
@@ -188,7 +188,7 @@ class Slurm:
         """As in Scheduler."""
         return [self._job(row) for row in await self._reader.jobs(self._of(node))]
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """As in Scheduler. Refused for an interactive job, and one submitted with --no-requeue."""
         if _JOB.fullmatch(job.id) is None:
             raise Refused(f"{job.id!r} is not the id of a Slurm job")
@@ -199,6 +199,7 @@ class Slurm:
             raise Refused(f"Slurm has no job {job.id}")
         if before.states.isdisjoint(STOPPABLE):  # a job that has ended would run a second time
             raise Refused(f"job {job.id} does not run: {'+'.join(sorted(before.states))}")
+        await wanted()
         await self._cli.requeue(job.id)
         for pause_s in until(min(SETTLE_S, within_s)):
             with settling():

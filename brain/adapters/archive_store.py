@@ -97,6 +97,17 @@ class ArchiveStore:
             for piece in obstore.get(self._store, path).stream(min_chunk_size=_PIECE):
                 yield bytes(piece)
 
+    def check_writable(self, cell: str) -> None:
+        """Unreachable: it is a folder in which this user may not write, as the unit does not let it, say. Nothing is written; a
+        bucket says so with the first file only.
+        """
+        if self._folder is None:
+            return
+        of_cell = self._folder / cell
+        place = of_cell if of_cell.is_dir() else self._folder
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise Unreachable(f"{self._url}: the brain's user may not write in {place}")
+
     def has(self, path: str) -> bool:
         """Is there such a file?"""
         import obstore

@@ -12,7 +12,7 @@ from nacl.signing import SigningKey
 
 from agent.contract.errors import ConfigError
 from agent.shared import files
-from agent.shared.secret_file import warn_if_open
+from agent.shared.secret_file import check_seed, warn_if_open
 
 _SEED_BYTES = 32
 _log = logging.getLogger(__name__)
@@ -121,7 +121,9 @@ def public_nkey(path: Path) -> str:
     """Returns the public NKEY (U...) of the user seed in `path`; ConfigError when the file holds none."""
     warn_if_open(path)
     try:
-        pair = nkeys.from_seed(bytearray(files.read(path).strip()))
+        seed = files.read(path).strip()
+        check_seed(seed)
+        pair = nkeys.from_seed(bytearray(seed))
         public: str = pair.public_key.decode()
     except (OSError, nkeys.NkeysError, ValueError) as error:
         raise ConfigError(

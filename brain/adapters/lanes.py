@@ -33,6 +33,7 @@ from agent.contract.messages import MAX_EVENT_BYTES
 from agent.shared.nats_client import passed_directly
 from agent.shared.nats_connection import LOST
 from agent.shared.tasks import end
+from brain.adapters import copies
 from brain.adapters.arrivals import Arrivals, Offer, passed_on
 
 MAX_BYTES = 16 * 1024**2  # of one lane
@@ -181,7 +182,7 @@ class Lanes:
             num_replicas=self._replicas,
         )
         try:
-            await manager.stream_info(wanted.name or "")
+            await copies.at_least(self._client, lane.stream, self._replicas)
         except NotFoundError:
             await manager.add_stream(wanted)
 

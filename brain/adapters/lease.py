@@ -19,7 +19,7 @@ from nats.js.kv import KeyValue
 
 from agent.contract import subjects
 from agent.shared.nats_connection import LOST
-from brain.adapters import presence
+from brain.adapters import copies, presence
 
 _log = logging.getLogger(__name__)
 
@@ -150,6 +150,7 @@ class Lease:
                 found.evolve(max_age=self._ttl_s, duplicate_window=min(self._ttl_s, 120))
             )
             bucket = await jetstream.key_value(subjects.LEASE_BUCKET)
+            await copies.at_least(client, name, self._replicas)
         info = await jetstream.stream_info(f"KV_{subjects.LEASE_BUCKET}")
         assert info.created is not None  # noqa: S101 - the server always sends it
         return bucket, int(info.created.timestamp() * 1000)

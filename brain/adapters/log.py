@@ -35,6 +35,7 @@ from nats.js.manager import JetStreamManager
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
 from agent.shared.nats_client import passed_directly
+from brain.adapters import copies
 from brain.adapters.log_record import Record as Record
 from brain.adapters.server_words import asked_at, parse_delivery
 from brain.nats_config import LogConfig
@@ -99,9 +100,9 @@ async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1
 
 
 async def ensure_stream(client: Client, wanted: StreamConfig, key: str, *, least: int) -> None:
-    """Creates a stream or updates its limits. Where the server has no room for its max_bytes it gets less, down to
-    `least`; `key` is the key of max_bytes in the configuration. ConfigError: the stream exists with other subjects or
-    storage.
+    """Creates a stream or updates its limits, and how many copies there are at least. Where the server has no room for its
+    max_bytes it gets less, down to `least`; `key` is the key of max_bytes in the configuration. ConfigError: the stream exists
+    with other subjects or storage.
     """
     manager = client.jsm()
     for _ in range(_ENSURE_TRIES):
@@ -118,7 +119,8 @@ async def ensure_stream(client: Client, wanted: StreamConfig, key: str, *, least
                         f"NATS stream {wanted.name} has storage {found.storage} and subjects {found.subjects}: "
                         f"it was not made by gpuward; remove it or set another `cell`"
                     )
-                await _update(manager, found, wanted, key)
+                await _update(manager, found, wanted.evolve(num_replicas=copies.of(found)), key)
+                await copies.at_least(client, wanted.name or "", wanted.num_replicas or 1)
             return
         except (OSError, TimeoutError, ServiceUnavailableError, NoStreamResponseError):
             await asyncio.sleep(_ENSURE_PAUSE_S)

@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, ReplayPolicy
+from nats.js.errors import NotFoundError
 
 from agent.contract import subjects
 from agent.shared.nats_connection import LOST
@@ -21,6 +22,7 @@ from brain.adapters.server_words import parse_delivery
 
 PIECE = 64  # messages
 _INACTIVE_S = 120.0
+_APART_S = 0.01  # a message that was read is no younger than the time of who has read it, but for how times are rounded
 _LOST_AFTER_S = 15.0  # nothing came for so long, not even the leader's pulse: the consumer may be gone
 
 
@@ -111,3 +113,21 @@ async def first_at(client: Client, cell: str, since: float) -> int:
         else:
             high = middle
     return low
+
+
+async def same_up_to(client: Client, cell: str, seq: int, now: float) -> int | None:
+    """The position up to which the log has what somebody has read up to `seq`, whose newest message was of the time `now` at most
+    (seconds since 1970); None: up to `seq`, or that can no longer be seen.
+
+    Servers that lose their newest messages give the positions again, and a brain that comes back late finds a log that is longer
+    than what it has read. What came since is younger than all that it has read. `LOST`: NATS does not answer.
+    """
+    if not seq:
+        return None
+    try:
+        found = await client.jsm().get_msg(subjects.stream(cell), seq)
+    except NotFoundError:
+        return None
+    if found.time is None or found.time.timestamp() <= now + _APART_S:
+        return None
+    return await first_at(client, cell, now + _APART_S) - 1

@@ -11,7 +11,7 @@ import nkeys
 
 from agent.contract.errors import ConfigError
 from agent.shared import files
-from agent.shared.secret_file import warn_if_open
+from agent.shared.secret_file import check_seed, warn_if_open
 
 _RAW_BYTES = 32
 
@@ -55,6 +55,7 @@ def load(path: Path, kind: NkeyKind) -> Nkey:
     try:
         seed = files.read(path).strip()
         prefix, raw = nkeys.decode_seed(seed)
+        check_seed(seed)
     except (OSError, nkeys.NkeysError, ValueError) as error:
         raise ConfigError(f"{path}: not an NKEY seed: {error or type(error).__name__}") from error
     if prefix != _PREFIXES[kind] or len(raw) != _RAW_BYTES:

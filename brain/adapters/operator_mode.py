@@ -88,12 +88,19 @@ def credentials(path: Path) -> tuple[str, str]:
     """Returns (JWT, seed) of a `.creds` file. ConfigError: it is none."""
     warn_if_open(path)
     try:
-        found = _CREDENTIALS.findall(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
-    if len(found) != 2:
-        raise ConfigError(f"{path}: not a .creds file: a user's JWT and its seed")
-    return found[0], found[1]
+    try:
+        return credentials_in(text)
+    except ValueError as error:
+        raise ConfigError(f"{path}: not a .creds file: a user's JWT and its seed") from error
+
+
+def credentials_in(text: str) -> tuple[str, str]:
+    """Returns (JWT, seed) of the text of a `.creds` file. ValueError: it is none."""
+    jwt, seed = _CREDENTIALS.findall(text)
+    return str(jwt), str(seed)
 
 
 def _found(path: Path, kind: NkeyKind) -> Nkey:

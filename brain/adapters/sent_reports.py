@@ -10,6 +10,7 @@ from nats.js.errors import BucketNotFoundError, KeyNotFoundError, NotFoundError
 from nats.js.kv import KeyValue
 
 from agent.contract import subjects
+from brain.adapters import copies
 
 _WITHIN_S = 10.0
 
@@ -47,7 +48,9 @@ async def write(client: Client, cell: str, name: str, sent: SentReport, replicas
 async def _bucket(client: Client, cell: str, replicas: int) -> KeyValue:
     jetstream = client.jetstream(timeout=_WITHIN_S)
     try:
-        return await jetstream.key_value(subjects.reports_bucket(cell))
+        bucket = await jetstream.key_value(subjects.reports_bucket(cell))
+        await copies.at_least(client, f"KV_{subjects.reports_bucket(cell)}", replicas)
+        return bucket
     except (BucketNotFoundError, NotFoundError):
         config = KeyValueConfig(
             bucket=subjects.reports_bucket(cell),

@@ -131,7 +131,7 @@ class Snapshots:
         """What earlier versions left, newest first."""
         return sorted(
             self._path.parent.glob(f"{self._path.name}.of-*"),
-            key=lambda path: path.stat().st_mtime,
+            key=lambda path: path.lstat().st_mtime,  # also of a link that leads nowhere
             reverse=True,
         )
 

@@ -19,6 +19,7 @@ from nats.js.errors import (
 from nats.js.object_store import ObjectStore
 
 from agent.contract import subjects
+from brain.adapters import copies
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +99,9 @@ def _damaged(why: str) -> bytes:
 async def _store(client: Client, cell: str, replicas: int) -> ObjectStore:
     jetstream = client.jetstream()
     try:
-        return await jetstream.object_store(subjects.state_bucket(cell))
+        store = await jetstream.object_store(subjects.state_bucket(cell))
+        await copies.at_least(client, f"OBJ_{subjects.state_bucket(cell)}", replicas)
+        return store
     except (BucketNotFoundError, NotFoundError):
         config = ObjectStoreConfig(
             description="the state of gpuward's brain", storage=StorageType.FILE, replicas=replicas

@@ -45,6 +45,9 @@ class StatusJson(TypedDict):
     connected: bool
     caught_up: bool
     stopped: str
+    breaker_since: str | None
+    pages_failing: int
+    archive_failing: str
     troubles: list[TroubleJson]
     seq: int
     log_time: str | None

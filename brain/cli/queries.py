@@ -58,6 +58,19 @@ def status(client: Client, plain: bool) -> None:
         lines.append((t("OUTDATED"), old))
     if found["stopped"]:
         lines.insert(1, (t("STOPPED"), found["stopped"]))
+    if since := found.get("breaker_since"):  # 0.2.0 does not say it
+        said = t(
+            "since {since}: nothing disruptive begins before somebody says `gpuward reset`",
+            since=clock(since),
+        )
+        lines.append((t("BREAKER"), said))
+    if pages := found.get("pages_failing"):
+        lines.append(
+            (
+                t("UNSENT"),
+                t("{pages} that no channel takes: `gpuward explain` says why", pages=many(pages, "page")),
+            )
+        )
     lines += [
         (t("TROUBLE"), t("since {since}: {text}", since=clock(one["since"]), text=one["text"]))
         for one in found["troubles"]

@@ -251,6 +251,11 @@ class ArchiveView(Protocol):
         ...
 
     @property
+    def failing(self) -> str:
+        """Why it cannot be written now; empty: it can, or this brain does not write it."""
+        ...
+
+    @property
     def written(self) -> int:
         """Files, since the start."""
         ...

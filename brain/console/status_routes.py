@@ -32,7 +32,7 @@ from brain.console.reading import Reading
 from brain.console.speech import quoted, told
 from brain.core.pack.rulebook import MATCHER
 from brain.core.pack.spec import Place
-from brain.core.state import IncidentState, Node
+from brain.core.state import IncidentState, Node, State
 
 _OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 _NODES_AT_ONCE = 200
@@ -59,6 +59,9 @@ def routes(brain: BrainView, reading: Reading, proposals: Proposals) -> list[Rou
             connected=brain.connected(),
             caught_up=live.caught_up,
             stopped=told(live.stopped),
+            breaker_since=shapes.iso(state.tripped),
+            pages_failing=_pages_failing(state),
+            archive_failing=brain.archive.failing,
             troubles=[
                 TroubleShape(cause=cause, text=told(text), since=shapes.iso(since))
                 for cause, text, since in brain.troubles()
@@ -149,6 +152,11 @@ def _node(name: str, node: Node | None, beat: NodeBeat | None, place: Place | No
         rack=place.rack if place else "",
         pod=place.pod if place else "",
     )
+
+
+def _pages_failing(state: State) -> int:
+    waiting = (one.pages.waiting for some in (state.incidents, state.alert_groups) for one in some.values())
+    return sum(bool(page.tries) for pages in waiting for page in pages.values())
 
 
 def _fitting(query: NodesQuery) -> Callable[[NodeShape], bool]:

@@ -89,7 +89,7 @@ class OpenSegment:
 
 
 class Archiver:
-    """One brain's part in the archive; `newest_seq` and `behind_s` are for people and metrics."""
+    """One brain's part in the archive; `newest_seq`, `behind_s` and `failing` are for people and metrics."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Archiver:
         self._clock = clock
         self._alerts = alerts
         self._notes = notes
-        self._failing = ""
+        self.failing = ""  # why it cannot be written now; "": it can, or this brain does not lead
         self._put_failed = False  # it may be read, and takes no file: its disk is full, say
         self._doing = ""
         self._told: tuple[str, int] = (
@@ -147,15 +147,15 @@ class Archiver:
             # A log that is much older than its archive takes a while, and moves.
             still_s = time.monotonic() - self._moved_s
             behind_s = self.behind_s
-            late_s = still_s if behind_s is None else behind_s if self._failing else min(behind_s, still_s)
+            late_s = still_s if behind_s is None else behind_s if self.failing else min(behind_s, still_s)
             if late_s >= self._config.behind_after_s:
                 self._alerts.open(BEHIND, self._late(late_s))
-            elif self.newest_seq is not None and not self._failing:
+            elif self.newest_seq is not None and not self.failing:
                 self._alerts.clear(BEHIND)
 
     def _late(self, behind_s: float) -> str:
         late = f"{behind_s / 3600:.1f} h" if behind_s >= 3600 else f"{behind_s:.0f} s"
-        why = self._failing or self._doing or "it is reading what the log has"
+        why = self.failing or self._doing or "it is reading what the log has"
         return (
             f"the log's archive is {late} later than it should be: {why}. Nothing is lost while the log "
             "still has it (log.max_age_s, log.max_bytes)"
@@ -166,7 +166,7 @@ class Archiver:
         while True:
             if not self._config.on or not self._leadership.leads():
                 self._newest_at = self.newest_seq = None
-                self._failing, self._put_failed = "", False
+                self.failing, self._put_failed = "", False
                 await asyncio.sleep(CHECK_S)
                 continue
             done = self.written
@@ -176,13 +176,14 @@ class Archiver:
                 self._fails(str(error) or type(error).__name__)
             if self.written > done:
                 pause_s = FIRST_PAUSE_S
-            await asyncio.sleep(pause_s if self._failing else 0)
-            pause_s = min(MAX_PAUSE_S, pause_s * 2) if self._failing else FIRST_PAUSE_S
+            await asyncio.sleep(pause_s if self.failing else 0)
+            pause_s = min(MAX_PAUSE_S, pause_s * 2) if self.failing else FIRST_PAUSE_S
 
     async def _follow(self, client: Client) -> None:
         """Goes on where the archive ends, until this brain no longer leads or something fails."""
         self._doing = "it is looking where to go on"
         store = await abandonable(lambda: archive_store.opened(self._config), "archive")
+        await abandonable(lambda: store.check_writable(self._cell), "archive")
         taken = ArchiveEnd(store, self._cell, await log.info(client, self._cell))
         await abandonable(taken.look, "archive")
         if taken.compare(await log.info(client, self._cell)):
@@ -275,12 +276,12 @@ class Archiver:
         )
 
     def _fails(self, why: str) -> None:
-        if not self._failing:
+        if not self.failing:
             self._notes.write("archive.failing", f"the log's archive cannot be written: {why}")
-        self._failing = why
+        self.failing = why
         self._doing = ""
 
     def _works(self) -> None:
-        if self._failing:
+        if self.failing:
             self._notes.write("archive.works", "the log's archive is written again")
-            self._failing = ""
+            self.failing = ""

@@ -157,6 +157,18 @@ class Replica:
         if info.last_seq < self._next:  # also where the log has dropped the rest: it will never come
             self.end_of_log()
 
+    def rewind(self, seq: int) -> None:
+        """Goes on behind this position: what was read there is not what the log has (log_pull.same_up_to)."""
+        self._alerts.tell(
+            "log_shortened",
+            f"the log has other messages from {seq + 1} on than were read, up to {self._seq}: NATS lost its newest messages, and "
+            "others have come in their place, which are read now",
+        )
+        self._seq = seq
+        self._history.rewind(seq)
+        self._next = seq + 1
+        self._caught_up.clear()
+
     def _tell_gap(self, first: int, behind: int) -> None:
         self._alerts.tell(
             "log_gap", f"messages {first} to {behind - 1} were removed before this brain read them"

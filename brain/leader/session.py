@@ -3,7 +3,7 @@
 from nats.aio.client import Client
 
 from agent.shared.tasks import Tasks
-from brain.adapters import evidence, log, server_check, state_copy
+from brain.adapters import evidence, log, log_pull, server_check, state_copy
 from brain.adapters.lease import Lease
 from brain.adapters.node_requests import NodeRequests
 from brain.config import BrainConfig
@@ -70,6 +70,10 @@ class Session:
         copy = await state_copy.read(client, config.cell) if self._replica.needs_copy(info) else b""
         await self._replica.until_restorable(info)
         self._replica.attach(info, copy)
+        replica = self._replica
+        same = await log_pull.same_up_to(client, config.cell, replica.seq, replica.state.now)
+        if same is not None:
+            replica.rewind(same)
         reader = log.Reader(client, config.cell, self._replica.seq)
         self._liveness.restart()
         try:

@@ -20,8 +20,9 @@ say() {
     logger -t gpuward-prolog -p daemon.warning -- "$node, job ${SLURM_JOB_ID:-?}: $*"
 }
 
+# "drained", "not", or nothing: Slurm does not say. The first State of the line: a person may write of one in the reason.
 drained() {
-    scontrol -o show node "$node" | grep -q ' State=[^ ]*DRAIN'
+    scontrol -o show node "$node" | sed -n 's/ State=\([^ ]*\).*/\n\1/; s/.*\n//p' | sed 's/.*DRAIN.*/drained/; t; s/.*/not/'
 }
 
 reason=$(timeout -k 1 5 "$agent" check ${also:+--also "$also"} --drain-reason 2>/dev/null)
@@ -35,16 +36,25 @@ case $status$reason in
     ;;
 esac
 
-if ! drained; then
-    rows=$(sinfo --noheader --Node --format='%N %E' | sort -u) || exit 0
-    nodes=$(echo "$rows" | wc -l)
+before=$(drained)
+if [ "$before" = not ]; then
+    rows=$(sinfo --noheader --Node --format='%N %E') || rows=
+    rows=$(echo "$rows" | sort -u)
+    nodes=$(echo "$rows" | grep -c .)
     ours=$(echo "$rows" | grep -c ' gpuward-agent: ')
+    if [ "$nodes" -eq 0 ]; then # so nobody knows how many are drained already
+        say "not drained, as Slurm does not name its nodes: $reason"
+        exit 0
+    fi
     if [ "$ours" -ge 1 ] && [ $((100 * (ours + 1))) -gt $((most_percent * nodes)) ]; then
         say "not drained, since $ours nodes are already: $reason"
         exit 0
     fi
     scontrol update "NodeName=$node" State=DRAIN "Reason=$reason" || exit 0
-    drained || exit 0
+    [ "$(drained)" = drained ] || exit 0
+elif [ "$before" != drained ]; then # it may be a person's drain, whose reason ours would take the place of
+    say "not drained, as Slurm does not say whether it is: $reason"
+    exit 0
 fi
 say "the job is requeued: $reason"
 exit 1

@@ -84,6 +84,11 @@ class Hands:
     def clear(self, _: str) -> None:
         """No alert is open."""
 
+    @property
+    def failing(self) -> str:
+        """Why the archive cannot be written, as its writer says."""
+        return self._archiver.failing
+
     def segments(self) -> list[Segment]:
         """Of the newest log."""
         return self.store.segments("default", self.store.logs("default")[-1])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.contract.messages import Scalar
-from brain.actions.base import Action, Done, Job, Order, Scheduler, Site
+from brain.actions.base import Action, Done, Job, Order, Scheduler, Site, Wanted, always
 from brain.actions.bmc import area
 from brain.actions.marks import Mark
 from brain.config import parse
@@ -77,7 +77,7 @@ class Slurm:
         """Not asked here."""
         raise NotImplementedError
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """Not asked here."""
         raise NotImplementedError
 

@@ -161,6 +161,31 @@ async def test_a_receiver_of_pages_hears_nothing(tmp_path: Path) -> None:
         assert receiver.asked == 0
 
 
+async def test_pages_that_a_receiver_refuses(tmp_path: Path) -> None:
+    """It can be reached, and takes nothing, as its key was revoked: nobody is told of the lost GPU, and that is no installation
+    that is well.
+    """
+    async with receiving(lambda _request, _body: (401, {})) as receiver:
+        channels = {"hook": {"type": "webhook", "url": f"{receiver.url}/page"}}
+        async with lab(tmp_path, channels=channels, settings={"hold_off_s": 0}) as whole:
+            assert whole.running is not None
+            node = await whole.node("n1")
+            node.version = __version__
+            await node.event("gpu.lost", "gpu/0000:3b:00", reason="lost")
+            await whole.until(lambda found: found["pages_failing"], "the page is refused")
+            raw = {"nats": {"embedded": {"port": whole.port}}, "channels": channels}
+            file = written(tmp_path, whole.config, raw | {"log": {"max_bytes": 256 * 1024**2}})
+            at = ("--url", whole.running.console_url, "--token-file", str(whole.ann))
+            argv = [str(GPUWARD), *at, "doctor", "--config", str(file)]
+            done = await asyncio.to_thread(
+                subprocess.run, argv, capture_output=True, text=True, timeout=LATER_S
+            )
+            assert done.returncode == 1
+            assert "brain: 1 page that no channel takes: people are told nothing" in done.stdout
+            assert "hook: " in done.stdout
+            assert receiver.asked > 0
+
+
 @pytest.fixture(name="bmc")
 def _bmc(tmp_path: Path) -> Iterator[ipmi_host.Host]:
     if why := ipmi_host.missing():

@@ -3,11 +3,12 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agent.contract.errors import ActionError
+from agent.contract.errors import ActionError, Refused
 from brain.actions import kube as module
 from brain.actions import scheduler as actions
 from brain.actions.base import Order
@@ -73,6 +74,36 @@ async def test_an_eviction_outlasts_a_restart_of_the_api_server(plane: Plane, ku
     for eviction, pod in zip(evictions, (ending, kept), strict=True):
         assert (await eviction).data["job"] == f"default/{pod}"
     assert not {ending, kept} & {*plane.running("ending"), *plane.running("kept")}
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        ("taint", "node", "gpu1", "gpuward/drained-"),
+        ("annotate", "node", "gpu1", "--overwrite", "gpuward/reason=ann: let it finish"),
+    ],
+    ids=["takes the node back", "takes the drain over"],
+)
+async def test_pods_run_on_once_a_person_has_the_node(
+    plane: Plane, kube: Kubernetes, word: tuple[str, ...]
+) -> None:
+    """A budget holds an eviction up; a person has the node by the time that it would allow it. Nothing is drained again."""
+    (kept,) = await asyncio.to_thread(plane.pods, "kept", "gpu1")
+    await asyncio.to_thread(plane.budget, "kept", "kept", at_least=1)
+    begun = asyncio.Event()
+    given = replace(
+        order("gpu1", timeout_s=200.0, then="requeue"),
+        progress=lambda text: begun.set() if text.startswith("requeueing") else None,
+    )
+    drain = asyncio.create_task(actions.Drain(lambda _: kube).run(given))
+    await begun.wait()
+    await asyncio.sleep(1.0)  # it asks some times
+    await asyncio.to_thread(plane.kubectl, *word)
+    await asyncio.to_thread(plane.kubectl, "delete", "poddisruptionbudget", "kept")
+    with pytest.raises(Refused, match="someone has taken the drain of gpu1 off, or over"):
+        await drain
+    assert plane.running("kept") == [kept]
+    assert bool(plane.taints("gpu1")) is (word[0] == "annotate")
 
 
 async def test_an_eviction_ends_within_its_steps_time(plane: Plane, kube: Kubernetes) -> None:

@@ -139,7 +139,11 @@ async def test_the_last_owner_gives_it_back(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["Prolog error", "gpuward-agent: hands off, ann", f"{written(WORDS)} ann has it"]
+    "reason",
+    [
+        *("Prolog error", "gpuward-agent: hands off, ann", f"{written(WORDS)} ann has it"),
+        "ann: was State=IDLE when it hung",
+    ],
 )
 async def test_a_persons_drain_is_never_taken_over(site: Site, reason: str) -> None:
     """Nor what looks alike, nor a prolog's to which somebody has added a word; and a prolog changes none of them."""
@@ -203,3 +207,42 @@ def test_a_cause_that_nodes_share_takes_one_node(site: Site) -> None:
     assert site.reason("gpu2") == ""
     assert "not drained, since 1 nodes are already" in slurm_prolog.syslog(site.slurm)
     assert "on gpu1" not in site.slurm.output(first)
+
+
+def test_a_slurm_that_does_not_say_whose_a_drain_is_loses_no_persons_reason(site: Site) -> None:
+    """The first question gets no answer, and the next ones do: a reason that is written over is a drain that is taken over, and
+    the brain gives such a node back.
+    """
+    job = site.queue("-w", "gpu1", seconds=600)
+    site.slurm.until(lambda: "on gpu1" in site.slurm.output(job), "the job does not run")
+    site.slurm.run("scontrol", "update", "NodeName=gpu1", "State=DRAIN", "Reason=ann: new DIMMs")
+    failing(site, "scontrol", "show")
+    site.lose()
+    site.slurm.run("scancel", job)  # its Epilog asks
+    site.slurm.until(
+        lambda: f"job {job}: not drained, as Slurm" in slurm_prolog.syslog(site.slurm), "no Epilog"
+    )
+    assert site.reason() == "ann: new DIMMs"
+
+
+def test_a_slurm_that_does_not_say_how_many_are_drained_loses_no_further_node(site: Site) -> None:
+    """One node is drained by a prolog; while nobody can count, a second one keeps its jobs."""
+    site.lose()
+    first = site.queue("-w", "gpu1")
+    site.slurm.until(lambda: words_of(site.reason()) == WORDS, "the first is not drained")
+    failing(site, "sinfo", "--noheader")
+    second = site.queue("-w", "gpu2")
+    site.slurm.until(lambda: "on gpu2" in site.slurm.output(second), "the second takes no jobs")
+    assert site.reason("gpu2") == ""
+    assert "not drained, as Slurm does not name its nodes" in slurm_prolog.syslog(site.slurm)
+    assert "on gpu1" not in site.slurm.output(first)
+
+
+def failing(site: Site, tool: str, word: str) -> None:
+    """In the scripts, and there alone, the tool gets no answer to a call with this word."""
+    path = site.slurm.folder / "bin" / tool
+    told = "slurm_load_node error: Unable to contact slurm controller (connect failure)"
+    path.write_text(
+        f'#!/bin/sh\ncase " $* " in *" {word} "*) echo "{told}" >&2; exit 1 ;; esac\nexec /usr/bin/{tool} "$@"\n'
+    )
+    path.chmod(0o755)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from nats.aio.client import Client
+from nats.js.api import StreamInfo
 from nats.js.errors import NotFoundError
 
 from agent.contract import subjects
@@ -13,7 +14,7 @@ from agent.contract.errors import ConfigError
 from agent.shared import nats_connection
 from agent.shared.nats_connection import LOST, NatsConnection
 from agent.shared.words import later, t
-from brain.adapters import broker_rights, log, nats_server, operator_mode, server_check
+from brain.adapters import broker_rights, copies, lanes, log, nats_server, operator_mode, server_check
 from brain.adapters.broker import brain_connection
 from brain.cli.checkup.installation import NO_BRAIN, Installation
 from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
@@ -114,6 +115,8 @@ async def _kept(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine
         )
     else:
         yield await _log(client, config, info)
+        async for line in _copies(client, config):
+            yield line
     account = await manager.account_info()
     most = account.limits.max_storage if account.limits else 0
     if most > 0:
@@ -129,6 +132,59 @@ async def _kept(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine
             if full
             else ok("room on NATS", text)
         )
+
+
+async def _copies(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine]:
+    """Each stream has as many copies as are wanted, all of them there: else the next server that dies is one too many."""
+    name, wanted = "copies on NATS", config.nats.replicas
+    few, away = dict[str, int](), dict[str, str]()
+    for what, found in await _streams(client, config.cell):
+        if (there := copies.of(found.config)) < wanted:
+            few[what] = min(there, few.get(what, wanted))
+        for peer in (found.cluster and found.cluster.replicas) or ():
+            gone = t("{server} is away", server=peer.name)
+            if peer.offline or not peer.current:
+                away[str(peer.name)] = gone if peer.offline else t("{server} is behind", server=peer.name)
+    if away:
+        yield warn(
+            name,
+            t("not on all servers: {away}", away=some(away.values())),
+            t("start that server, or see its log and its disk: when another one dies, the cell stands"),
+        )
+    if few:
+        yield warn(
+            name,
+            some(
+                t("{what}: {copies} of {wanted}", what=t(what), copies=there, wanted=wanted)
+                for what, there in few.items()
+            ),
+            t(
+                "nats.replicas servers must be there: start them, then restart the brain, which makes the copies"
+            ),
+        )
+    if wanted > 1 and not away and not few:
+        yield ok(name, t("{wanted} of everything, and all are there", wanted=wanted))
+
+
+async def _streams(client: Client, cell: str) -> list[tuple[str, StreamInfo]]:
+    """What the brain keeps on NATS, and each stream that has it; not those that it makes only when they are needed."""
+    named = [
+        (later("the log"), subjects.stream(cell)),
+        (later("the lease"), f"KV_{subjects.LEASE_BUCKET}"),
+        (later("the state"), f"OBJ_{subjects.state_bucket(cell)}"),
+        (later("the evidence"), subjects.evidence_stream(cell)),
+        *((later("the lanes"), lane.stream) for lane in lanes.lanes(cell)),
+    ]
+    asked = (client.jsm().stream_info(stream) for _, stream in named)
+    found = zip(named, await asyncio.gather(*asked, return_exceptions=True), strict=True)
+    there: list[tuple[str, StreamInfo]] = []
+    for (what, _), info in found:
+        if isinstance(info, BaseException):
+            if not isinstance(info, NotFoundError):
+                raise info
+        else:
+            there.append((what, info))
+    return there
 
 
 async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> HealthLine:

@@ -113,6 +113,13 @@ async def archive(found: Installation) -> AsyncIterator[HealthLine]:
     config = found.config.archive
     if not config.on:
         return
+    if found.brain is not None and (why := found.brain.status.get("archive_failing")):
+        yield fail(
+            "archive",
+            t("{brain} cannot write it: {why}", brain=found.brain.status["brain"], why=why),
+            t("look at its rights there, and at the room; of a folder also at ReadWritePaths of the unit"),
+        )
+        return
     try:
         to_environment(outgoing(found.config.outgoing))
         logs = await asyncio.to_thread(lambda: archive_store.opened(config).logs(found.config.cell))

@@ -54,6 +54,20 @@ def brain(found: Installation) -> Iterator[HealthLine]:
             t("it has stopped acting: {stopped}", stopped=status["stopped"]),
             t("see its log, then restart it"),
         )
+    if since := status.get("breaker_since"):  # 0.2.0 does not say it
+        yield fail(
+            name,
+            t("the breaker has tripped at {since}: nothing disruptive begins, on any node", since=since),
+            t("look why the remedies have failed (`gpuward runs`), then `gpuward reset`"),
+        )
+    if pages := status.get("pages_failing"):
+        yield fail(
+            name,
+            t("{pages} that no channel takes: people are told nothing", pages=many(pages, "page")),
+            t(
+                "`gpuward incidents` names them, and `gpuward explain` says what the channels answer: correct them"
+            ),
+        )
     for trouble in status["troubles"]:
         yield fail(name, f"{trouble['cause']}: {trouble['text']}", t("as the page says"))
     if status["version"] != __version__:

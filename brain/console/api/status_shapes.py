@@ -61,6 +61,13 @@ class StatusShape(Shape):
     connected: bool = Field(description="Is NATS connected?")
     caught_up: bool = Field(description="Has it read the whole log since its start?")
     stopped: str = Field(description="Why it no longer acts; empty: it does.")
+    breaker_since: Time | None = Field(
+        description="Since when nothing disruptive begins, as remedies have failed, before somebody says `gpuward reset`."
+    )
+    pages_failing: int = Field(description="How many pages were tried and no channel has taken yet.")
+    archive_failing: str = Field(
+        description="Why it cannot write the log's archive now; empty: it can, another brain does, or there is none."
+    )
     troubles: list[TroubleShape]
     seq: int = Field(description="The position on the log of the newest input that it has handled.")
     log_time: Time | None

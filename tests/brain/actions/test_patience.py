@@ -9,7 +9,7 @@ import pytest
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Transient, Unreachable
 from brain.actions import scheduler as actions
-from brain.actions.base import Job, Order
+from brain.actions.base import Job, Order, Wanted, always
 from brain.actions.marks import Mark, added, read, without, written
 from brain.actions.patience import Grants
 
@@ -74,7 +74,7 @@ class Stumbling:
         self._stumble()
         return []
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """As in Scheduler."""
         self._stumble()
 
@@ -151,7 +151,8 @@ async def test_a_retry_goes_on_with_the_wait() -> None:
         async def jobs(self, node: str) -> list[Job]:
             return [Job(id="4711")]
 
-    drain = actions.Drain(lambda _: Busy([]))
+    busy = Busy([])
+    drain = actions.Drain(lambda _: busy)
     took_s = []
     for step in ("run-1.s2.a1", "run-1.s2.a2", "run-2.s2.a1"):
         began_s = time.monotonic()
@@ -159,6 +160,27 @@ async def test_a_retry_goes_on_with_the_wait() -> None:
             await drain.run(replace(order(), id=step, params={"wait_s": 0.4}))
         took_s.append(time.monotonic() - began_s)
     assert (took_s[0] >= 0.4, took_s[1] < 0.4, took_s[2] >= 0.4) == (True, True, True)
+
+
+async def test_an_attempt_does_not_drain_again_what_a_person_has_given_back_since_the_one_before() -> None:
+    """Jobs were left, and the rung is tried again; meanwhile somebody has taken the drain off. Another run may drain."""
+
+    class Busy(Stumbling):
+        async def jobs(self, node: str) -> list[Job]:
+            return [Job(id="4711")]
+
+    busy = Busy([])
+    drain = actions.Drain(lambda _: busy)
+    first = replace(order(), id="run-1.s2.a1")
+    with pytest.raises(ActionError, match="there still run 1 job"):
+        await drain.run(first)
+    busy.reason = ""
+    with pytest.raises(Refused, match="someone has taken the drain off gpu1 since the attempt before"):
+        await drain.run(replace(first, id="run-1.s2.a2"))
+    assert (busy.reason, busy.changes) == ("", 1)
+    with pytest.raises(ActionError, match="there still run 1 job"):
+        await drain.run(replace(first, id="run-2.s2.a1"))
+    assert busy.reason
 
 
 async def test_a_node_is_not_rebooted_again_when_the_answer_is_lost() -> None:

@@ -13,7 +13,7 @@ from agent.contract.errors import ActionError, ConfigError, Refused, Transient, 
 from brain import actions
 from brain.actions import scheduler
 from brain.actions import slurm as module
-from brain.actions.base import Job, Order, Scheduler
+from brain.actions.base import Job, Order, Scheduler, Wanted, always
 from brain.actions.marks import Mark, written
 from brain.actions.slurm import Slurm
 from brain.actions.slurm_cli import parse_node
@@ -141,6 +141,15 @@ async def test_jobs_of_a_node_that_a_person_has_drained_are_not_ended(since_look
     assert taken.requeued == []
 
 
+@pytest.mark.parametrize("taken", ["", "ann: let 2 finish"])
+async def test_no_job_is_stopped_once_a_person_has_the_node(taken: str) -> None:
+    """The drain is taken off, or over, while a budget still holds an eviction up: that job runs on, and nobody drains again."""
+    held = HeldUp(taken)
+    with pytest.raises(Refused, match=r"someone has taken the drain of gpu1 off, or over: its jobs run on"):
+        await scheduler.Drain(lambda _: held).run(_order("gpu1", then="requeue"))
+    assert (held.stopped, held.asked) == (["1"], 1)
+
+
 async def test_an_idle_moment_is_waited_for_without_a_drain() -> None:
     """Jobs go on, a controller that is away is asked again, and the node is never drained."""
     said = list[str]()
@@ -187,7 +196,7 @@ class Busy:
         """Never."""
         return False
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """Done."""
 
     async def reboot(self, node: str, mark: Mark) -> None:
@@ -224,7 +233,7 @@ class Flaky:
             raise Unreachable("away")
         return [Job(id="1", user="alice", state="running")]
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """Done."""
 
     async def reboot(self, node: str, mark: Mark) -> None:
@@ -248,9 +257,41 @@ class TakenOver(Flaky):
         """Ours, until she wrote hers."""
         return (WHY,) if self.looks < self.since_look else ()
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """Counts."""
         self.requeued.append(job.id)
+
+
+class HeldUp(Flaky):
+    """A scheduler that stops a job only after a while, as a disruption budget makes it; `taken` says whose the drain is then."""
+
+    def __init__(self, taken: str) -> None:
+        super().__init__()
+        self.taken: str | None = None
+        self._then = taken
+        self.asked = 0
+        self.stopped: list[str] = []
+
+    async def drained(self, node: str) -> str:
+        """Ours, then as somebody has left it."""
+        return written((WHY,)) if self.taken is None else self.taken
+
+    async def marks(self, node: str) -> tuple[Mark, ...]:
+        """Ours, then nobody's."""
+        return (WHY,) if self.taken is None else ()
+
+    async def jobs(self, node: str) -> list[Job]:
+        """Those that were not stopped."""
+        return [Job(id=one) for one in ("1", "2") if one not in self.stopped]
+
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
+        """Job 1 may be stopped at once; by the time that job 2 may, somebody has had the drain."""
+        await wanted()
+        if job.id == "2":
+            self.asked += 1
+            self.taken = self._then
+            await wanted()
+        self.stopped.append(job.id)
 
 
 def _order(node: str, said: list[str] | None = None, **params: Any) -> Order:

@@ -2,6 +2,7 @@
 NATS servers.
 """
 
+import base64
 import json
 import random
 import ssl
@@ -14,12 +15,12 @@ from click.testing import CliRunner
 
 from agent.contract.errors import ConfigError
 from brain import config as brain_config
-from brain.adapters import keys, nkey
+from brain.adapters import keys, nkey, operator_mode
 from brain.adapters.nkey import NkeyKind
 from brain.adapters.rotation import KeyRotation
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
-from brain.cell.trust import KeyKind
+from brain.cell.trust import KeyKind, TrustState
 from brain.cli import cell_shared
 from brain.cli.main import group
 from brain.config import BrainConfig
@@ -154,7 +155,7 @@ def test_what_is_not_one_cell_stays_two(brains: tuple[Brain, Brain], tmp_path: P
         ({"cell": "elsewhere"}, "this is of cell elsewhere"),
         ({"files": {"../x": "y"}}, "nothing that brains have in common"),
         ({"more": 1}, "not what `gpuward cell share` writes"),
-        ({"files": raw["files"] | {"trust.json": "{"}}, "is not what it was"),
+        ({"files": raw["files"] | {"trust.json": "{"}}, "trust.json in this file is damaged"),
     ):
         given = json.dumps(raw | changed)
         assert says in error(lambda given=given: second.says("take", "-", given=given))  # type: ignore[misc]  # a default of a lambda has no type
@@ -299,7 +300,7 @@ def test_a_file_that_has_changed_on_its_way_is_not_taken(brains: tuple[Brain, Br
             assert error(lambda: second.says("take", str(file), "--check", check))
         assert not second.data.exists()
     shared = json.loads(whole)
-    for name in shared["files"].keys() - {"system.creds"}:
+    for name in shared["files"]:
         text = shared["files"][name]
         middle = len(text) // 2
         for damaged in (text[:middle], text[:middle] + "\u2028" + text[middle:], ""):
@@ -310,3 +311,53 @@ def test_a_file_that_has_changed_on_its_way_is_not_taken(brains: tuple[Brain, Br
             assert not second.data.exists()
     file.write_bytes(whole)
     assert "signing.key" in second.says("take", str(file), "--check", check)
+
+
+def test_one_other_bit_of_what_can_prove_itself_is_found_without_the_check(
+    brains: tuple[Brain, Brain], tmp_path: Path
+) -> None:
+    """Announcements are signed, and name the key that signs; a JWT is signed too. A seed has a sum of its own."""
+    first, second = brains
+    for kind in (KeyKind.SIGNING, KeyKind.AUTHORITY):
+        first.rotated(kind)
+    whole = cell_shared.gathered(first.config)
+    chance = random.Random(12)
+    for name in (
+        "trust.json",
+        "system.creds",
+        "signing.key",
+        "account.nk",
+        "brain.nk",
+        "operator.nk",
+        "ca.key",
+    ):
+        text = whole.files[name]
+        for at in chance.sample(range(len(text)), min(len(text), 60)):
+            other = text[:at] + chr(ord(text[at]) ^ 1 << chance.randrange(6)) + text[at + 1 :]
+            if means(name, other) == means(name, text):
+                continue
+            made = whole.model_copy(update={"files": {**whole.files, name: other}})
+            told = error(lambda: cell_shared.take(second.config, made, NOW))  # noqa: B023
+            assert "nothing was taken" in told, (name, at, text[at - 10 : at + 10])
+            assert not second.data.exists()
+    assert "trust.json" in cell_shared.take(second.config, whole, NOW)
+
+
+def means(name: str, text: str) -> object:
+    """What of a file counts: not what stands around it, nor the bits behind the last whole byte of base64."""
+    try:
+        match name:
+            case "signing.key":
+                return base64.b64decode(text.strip(), validate=True)
+            case "system.creds":
+                return operator_mode.credentials_in(text)
+            case "trust.json":
+                state = TrustState.model_validate_json(text)
+                signed = [
+                    {key: base64.b64decode(sum_) for key, sum_ in one.signatures.items()}
+                    for one in state.announcements
+                ]
+                return signed, [one.payload for one in state.announcements]
+    except ValueError:
+        return text
+    return text.split()

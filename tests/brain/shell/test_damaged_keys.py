@@ -1,12 +1,15 @@
 """A signing key of which the disk gives back other bits is as good a key as any, which no node obeys: no brain starts with it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agent.contract.errors import ConfigError
+from agent.shared.secret_file import nkey_seed
 from brain import config
-from brain.adapters import keys, signing_key
+from brain.adapters import keys, nkey, signing_key
+from brain.adapters.nkey import NkeyKind
 from brain.adapters.rotation import KeyRotation
 from brain.config import BrainConfig
 
@@ -88,3 +91,34 @@ def test_a_key_that_was_put_back_alone_is_told(brain: BrainConfig) -> None:
         signing_key.check(brain)
     half.unlink()
     assert accepted(brain) == public
+
+
+def test_no_bit_of_an_nkey_is_another(tmp_path: Path) -> None:
+    """Of the brain's, of an account's, of a node's: each ends with a sum. One that were taken all the same would be a user whom
+    no server knows, and the servers would say no more than that.
+    """
+    file = tmp_path / "any.nk"
+    reads: dict[NkeyKind, list[Callable[[], object]]] = {
+        NkeyKind.USER: [
+            lambda: keys.public_nkey(file),
+            lambda: nkey_seed(file, "nats_seed_file"),
+            lambda: nkey.load(file, NkeyKind.USER),
+        ],
+        NkeyKind.ACCOUNT: [lambda: nkey.load(file, NkeyKind.ACCOUNT)],
+    }
+    for kind, readers in reads.items():
+        file.unlink(missing_ok=True)
+        nkey.load_or_make(file, kind)
+        whole = file.read_bytes()
+        for bit in range(8 * len(whole.strip())):
+            damaged = bytearray(whole)
+            damaged[bit // 8] ^= 1 << bit % 8
+            file.write_bytes(damaged)
+            if damaged.strip() == whole.strip():
+                continue
+            for read in readers:
+                with pytest.raises(ConfigError):
+                    read()
+        file.write_bytes(whole)
+        for read in readers:
+            read()

@@ -141,3 +141,29 @@ def test_what_is_no_file_keeps_no_brain_from_starting(tmp_path: Path, what: str)
     assert "moved to state.snapshot.damaged" in Snapshots(path).load(LOG).why, (
         "also where another one lies there"
     )
+
+
+@pytest.mark.parametrize("what", ["a link to nothing", "a folder", "noise", "nothing in it"])
+def test_what_lies_there_as_one_of_an_earlier_version_is_no_obstacle(tmp_path: Path, what: str) -> None:
+    """Neither where the brain's own is lost, nor when it writes the next one, in place of one of an earlier version."""
+    path, left = tmp_path / "state.snapshot", tmp_path / "state.snapshot.of-0.1.0"
+    match what:
+        case "a link to nothing":
+            left.symlink_to(tmp_path / "nowhere")
+        case "a folder":
+            left.mkdir()
+        case _:
+            left.write_bytes(b"noise" if what == "noise" else b"")
+    found = Snapshots(path).load(LOG)
+    assert (found.state, found.seq) == (None, 0)
+    kept = Snapshots(path)
+    kept.write(snapshots.dump(state_of(7)), 7, LOG)
+    head, _, body = path.read_bytes().partition(b"\n")
+    meta = orjson.loads(head) | {"version": "0.1.9"}
+    del meta["head"]
+    path.write_bytes(orjson.dumps(meta) + b"\n" + body)
+    assert Snapshots(path).load(LOG).seq == 7
+    Snapshots(path).write(snapshots.dump(state_of(8)), 8, LOG)
+    assert Snapshots(path).load(LOG).seq == 8
+    path.unlink()
+    assert Snapshots(path).load(LOG).seq == 7, "of the earlier version"

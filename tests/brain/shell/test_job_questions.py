@@ -10,7 +10,7 @@ import pytest
 
 from agent.contract.errors import Unreachable
 from agent.shared.tasks import Tasks
-from brain.actions.base import Job, Scheduler, Sizes
+from brain.actions.base import Job, Scheduler, Sizes, Wanted, always
 from brain.actions.marks import Mark
 from brain.core.inputs import Input, JobsAnswer
 from brain.core.jobs_seen import MAX_SEEN, JobSeen
@@ -49,7 +49,7 @@ class Queue:
         """Is not asked for."""
         return False
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """Is not asked for."""
 
     async def reboot(self, node: str, mark: Mark) -> None:
