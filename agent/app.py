@@ -35,7 +35,7 @@ from agent.nvml.pause import NvmlPause
 from agent.remembered.afterwards import Afterwards
 from agent.remembered.last_known import LastKnown
 from agent.remembered.lost_gpus import LostGpus
-from agent.remembered.trusted import of_config
+from agent.remembered.trusted import authorities, of_config
 from agent.shared import files, inert_log
 from agent.shared.inert_log import LogFormat
 from agent.shared.memory import give_back, one_arena
@@ -47,7 +47,7 @@ from agent.sources.base import Source, SourceSetup
 from agent.sources.kmsg import KmsgSource
 from agent.started import started
 from agent.supervisor import Feeder, Kept, keep_going
-from agent.uplink.connection import node_connection
+from agent.uplink.connection import node_connection, node_identity
 from agent.uplink.hearing import Hearing
 from agent.uplink.heartbeat import Heartbeat
 from agent.uplink.publisher import Publisher
@@ -79,6 +79,14 @@ def run(config: AgentConfig) -> int:
     one_arena()
     asyncio.run(_until_signal(config))
     return 0
+
+
+def check(config: AgentConfig) -> None:
+    """ConfigError where the agent would end as soon as it is started: what it connects by cannot be read."""
+    ca = authorities(config.nats_ca_file)
+    node_identity(
+        config.servers(), seed_file=config.nats_seed_file, jwt_file=config.nats_jwt_file, ca=lambda: ca
+    )()
 
 
 async def serve(config: AgentConfig, stop: asyncio.Event) -> None:

@@ -46,6 +46,18 @@ def test_a_good_file(part: str, text: str, says: str, tmp_path: Path) -> None:
     [
         ("agent", 'nodee = "gpu-1"\n', "draft.toml:1: unknown key 'nodee': did you mean node"),
         ("agent", 'allow = ["link.bounse"]\n', "unknown action 'link.bounse'"),
+        (
+            "agent",
+            'nats_ca_file = "gone.pem"\n',
+            "gone.pem cannot be read: No such file or directory: `gpuward-agent join`",
+        ),
+        ("agent", 'nats_ca_file = "/etc/hostname"\n', "nats_ca_file: not certificates in PEM"),
+        (
+            "agent",
+            'nats_seed_file = "gone.nk"\n',
+            "gone.nk cannot be read: No such file or directory: `gpuward-agent join`",
+        ),
+        ("agent", 'nats_seed_file = "/etc/hostname"\n', "/etc/hostname has no NKEY seed"),
         ("brain", 'sel = "x"\n', "draft.toml:1: sel: unknown key"),
         ("brain", 'topology = "gone.yaml"\n', "gone.yaml: cannot be read"),
         (

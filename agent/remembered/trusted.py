@@ -70,8 +70,15 @@ def _check(state: Mapping[str, Any]) -> str:
 
 def of_config(data_dir: Path, *, cell: str, serial: int, keys: Mapping[str, bytes], ca_file: str) -> Trusted:
     """What the node of this configuration trusts. ConfigError: `ca_file` cannot be read."""
-    try:
-        ca = Path(ca_file).read_text(encoding="ascii") if ca_file else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"nats_ca_file: {ca_file} cannot be read: {error}") from error
+    ca = authorities(ca_file)
     return Trusted(data_dir / "trusted.json", cell=cell, serial=serial, keys=keys, ca=ca)
+
+
+def authorities(ca_file: str) -> str:
+    """PEM of the authorities that are configured; empty: the system's. ConfigError: the file cannot be read."""
+    try:
+        return Path(ca_file).read_text(encoding="ascii") if ca_file else ""
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        text = f"nats_ca_file: {ca_file} cannot be read: {why}: `gpuward-agent join` with a token writes it (docs/cell.md)"
+        raise ConfigError(text) from error

@@ -10,11 +10,11 @@ from agent.shared.secret_file import first_line, nkey_seed
 _LOOK_S = 2.0  # beats go as often
 
 
-def node_connection(
-    servers: Sequence[str], node: str, *, seed_file: str = "", jwt_file: str = "", ca: Callable[[], str] = str
-) -> NatsConnection:
-    """The node's connection; ConfigError when a file cannot be read. `ca`: PEM of the authorities that are trusted now; empty:
-    the system's.
+def node_identity(
+    servers: Sequence[str], *, seed_file: str = "", jwt_file: str = "", ca: Callable[[], str] = str
+) -> Callable[[], Identity]:
+    """What says as whom the node connects now; ConfigError when a file cannot be read. `ca`: PEM of the authorities that
+    are trusted now; empty: the system's.
     """
     contexts = TlsContexts(servers, "nats_ca_file", todo="`gpuward-agent join` writes those of the cell")
 
@@ -23,10 +23,17 @@ def node_connection(
         jwt = first_line(Path(jwt_file) if jwt_file else None, "nats_jwt_file")
         return Identity(seed=seed, jwt=jwt, tls=contexts.of(ca()))
 
+    return identity
+
+
+def node_connection(
+    servers: Sequence[str], node: str, *, seed_file: str = "", jwt_file: str = "", ca: Callable[[], str] = str
+) -> NatsConnection:
+    """The node's connection; ConfigError when a file cannot be read. `ca` as in `node_identity`."""
     return NatsConnection(
         servers,
         name=f"gpuward-agent {node}",
-        identity=identity,
+        identity=node_identity(servers, seed_file=seed_file, jwt_file=jwt_file, ca=ca),
         look_s=_LOOK_S,
         ping_s=_LOOK_S,
         validate_subjects=False,  # ours were checked when the configuration was read

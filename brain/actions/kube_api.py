@@ -59,6 +59,15 @@ class Response:
         return clip(str(self.body.get("message") or self.status), 300)
 
 
+def readable(kubeconfig: Path, key: str) -> None:
+    """ConfigError, which names the key, when the file cannot be read."""
+    try:
+        with kubeconfig.open("rb"):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{key}: {kubeconfig} cannot be read: {error.strerror}") from error
+
+
 class KubeApi:
     """One API server. It connects at the first request and reads credentials again when the server refuses them."""
 
@@ -158,6 +167,8 @@ class KubeApi:
             if access.in_cluster:
                 config.load_incluster_config(client_configuration=wanted)
             elif access.kubeconfig is not None:
+                # The library says of a file that is not there that it has no current context.
+                await asyncio.to_thread(readable, access.kubeconfig, f"{access.where}.kubeconfig")
                 async with asyncio.timeout(access.timeout_s):  # a plug-in may fetch credentials
                     await config.load_kube_config(
                         config_file=str(access.kubeconfig),
@@ -177,7 +188,9 @@ class KubeApi:
             raise Unreachable(
                 f"{access.where}: credentials were not ready in {access.timeout_s:g} s"
             ) from error
-        except (config.ConfigException, ConfigError, OSError, ValueError) as error:
+        except ConfigError as error:
+            raise Refused(clip(str(error), 300)) from error
+        except (config.ConfigException, OSError, ValueError) as error:
             which = f"kubeconfig {access.kubeconfig}: " if access.kubeconfig else ""
             raise Refused(f"{access.where}: {which}{clip(str(error), 300)}") from error
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from agent.contract.errors import ConfigError
 from brain.actions.base import Job
-from brain.actions.kube_api import Access
+from brain.actions.kube_api import Access, readable
 from brain.actions.marks import MARK
 from brain.options import options
 
@@ -173,6 +173,8 @@ class KubeOptions:
         ways = [bool(self.kubeconfig), self.in_cluster, bool(self.url)]
         if sum(ways) != 1:
             raise ConfigError(f"{where}: give one of kubeconfig, in_cluster and url")
+        if self.kubeconfig:
+            readable(self.kubeconfig, f"{where}.kubeconfig")
         if self.url and not self.url.startswith(("https://", "http://")):
             raise ConfigError(f"{where}.url: want https://host:port")
         if self.url.startswith("http://") and self.token_file:

@@ -138,6 +138,18 @@ async def test_all_rights_are_tried_and_nothing_is_changed(tmp_path: Path) -> No
             assert await streams() == before
 
 
+async def test_bundles_that_have_less_room_than_was_meant(tmp_path: Path) -> None:
+    """As a first start on a small disk leaves it: the log of the service said so once."""
+    with nats_server(tmp_path) as server:
+        small = site(tmp_path, nats={"url": server.url}, evidence={"max_bytes": 64 * 1024**2}).config
+        wanted = site(tmp_path, nats={"url": server.url})
+        async with client(server.url) as connection:
+            await evidence.ensure(connection, "default", small.evidence)
+        line = of("evidence", [one async for one in broker.broker(wanted)])
+        assert line.health is Health.WARN
+        assert line.text.startswith("bundles may take 0.06 GiB, and 1.00 GiB are configured")
+
+
 async def test_a_server_that_is_not_strict_or_not_there(tmp_path: Path) -> None:
     """What to write into its configuration; where nobody listens, what to look at."""
     with nats_server(tmp_path, strict=False) as server:

@@ -263,9 +263,12 @@ async def test_who_we_are(fake: Fake) -> None:
         fake.token.unlink()
         with pytest.raises(Refused, match="token_file"):
             await kube.drained("gpu1")
+        late = build(fake)
         fake.kubeconfig.unlink()
-        with pytest.raises(Refused, match="kubeconfig"):
-            await build(fake).drained("gpu1")
+        with pytest.raises(Refused, match=r"schedulers\.k8s\.kubeconfig: .* cannot be read: No such file"):
+            await late.drained("gpu1")
+        with pytest.raises(ConfigError, match=r"kubeconfig: .* cannot be read: No such file"):
+            build(fake)
     finally:
         await kube.close()
         await untrusting.close()

@@ -117,6 +117,8 @@ async def _kept(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine
         yield await _log(client, config, info)
         async for line in _copies(client, config):
             yield line
+    async for line in _evidence(client, config):
+        yield line
     account = await manager.account_info()
     most = account.limits.max_storage if account.limits else 0
     if most > 0:
@@ -220,6 +222,24 @@ async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> Health
         t("{text}: full, and only of the last {back_s} hours", text=text, back_s=f"{back_s / 3600:.0f}"),
         t("raise log.max_bytes"),
     )
+
+
+async def _evidence(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine]:
+    """The bundles of nodes have the room that was meant for them; nothing is said where they have, or none was kept yet."""
+    try:
+        info = await client.jsm().stream_info(subjects.evidence_stream(config.cell))
+    except NotFoundError:
+        return
+    if (most := info.config.max_bytes or 0) < config.evidence.max_bytes:
+        yield warn(
+            "evidence",
+            t(
+                "bundles may take {most} GiB, and {wanted} GiB are configured (evidence.max_bytes): the server had no room",
+                most=f"{most / _GIB:.2f}",
+                wanted=f"{config.evidence.max_bytes / _GIB:.2f}",
+            ),
+            t("make room there, restart the brain"),
+        )
 
 
 async def _reaches_back_s(client: Client, cell: str, first: int) -> float:

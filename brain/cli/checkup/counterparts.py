@@ -213,7 +213,14 @@ async def _scheduler(found: Installation, name: str, table: Mapping[str, Any]) -
     try:
         lacking = await built.lacking()
     except Refused as error:
-        return fail(check, str(error), t("give gpuward's account its rights there: docs/actions.md"))
+        return fail(
+            check,
+            str(error),
+            t(
+                "correct its table in brain.toml, or what it names (a file, a command); what it denies give gpuward's account: "
+                "docs/kubernetes.md, docs/slurm.md"
+            ),
+        )
     except ActionError as error:
         return fail(
             check,

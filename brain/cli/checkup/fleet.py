@@ -28,7 +28,8 @@ def brain(found: Installation) -> Iterator[HealthLine]:
             name,
             f"{t(NO_BRAIN)}: {found.silent_why}",
             t(
-                "where none runs, start it: `systemctl start gpuward`; one that asks for a token: --token-file"
+                "where none runs, start it: `systemctl start gpuward`; why one does not stay up: `journalctl -u gpuward`; one "
+                "that asks for a token: --token-file"
             ),
         )
         for other in (*_OF_NODES, "modes"):

@@ -74,7 +74,10 @@ def rules(found: Installation) -> Iterator[HealthLine]:
         yield warn(
             name,
             t("{both} in the files, and others are in force ({in_force})", both=both, in_force=in_force),
-            t("`systemctl reload gpuward`; where another brain leads, give it the same files and settings"),
+            t(
+                "changed rules: `systemctl reload gpuward`; a changed brain.toml: `systemctl restart gpuward`; where another "
+                "brain leads, give it the same files and settings"
+            ),
         )
         return
     yield ok(

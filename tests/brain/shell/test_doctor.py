@@ -16,7 +16,7 @@ from brain.cli.checkup import counterparts, fleet, machine
 from brain.cli.checkup import keys as key_checks
 from brain.cli.checkup.lines import Health
 from brain.cli.main import group
-from tests.brain.shell.doctor_kit import NOBODY, NOW, answers, lines, node, site
+from tests.brain.shell.doctor_kit import NOBODY, NOW, answers, gathered, lines, node, site
 
 
 def run(*args: str) -> Result:
@@ -215,3 +215,24 @@ def test_rules_that_are_not_in_force(tmp_path: Path) -> None:
     found = site(tmp_path, brain=answers(pack="0123456789ab"))
     (text,) = lines(machine.rules(found), Health.WARN)
     assert "others are in force (0123456789ab)" in text
+    assert "a changed brain.toml: `systemctl restart gpuward`" in text, (
+        "a reload reads rules, and no settings"
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"type": "slurm", "scontrol": "/usr/nowhere/scontrol"}, "/usr/nowhere/scontrol cannot be started"),
+        ({"type": "kubernetes", "kubeconfig": "gone"}, "schedulers.s.kubeconfig: "),
+    ],
+)
+async def test_a_scheduler_that_cannot_be_asked_is_no_matter_of_rights(
+    tmp_path: Path, table: dict[str, str], says: str
+) -> None:
+    """A command or a file that is not there: who must do what is told."""
+    (line,) = await gathered(counterparts.schedulers(site(tmp_path, schedulers={"s": table})))
+    assert line.health is Health.FAIL
+    assert says in line.text
+    assert "brain.toml" in line.action
+    assert "give gpuward's account its rights" not in line.action
