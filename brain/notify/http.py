@@ -1,6 +1,7 @@
 """Posts to a receiver over HTTP, with a deadline, and turns its answers into the errors of a channel."""
 
 import asyncio
+import re
 import ssl
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -18,6 +19,9 @@ MAX_ANSWER = 65_536  # bytes of the answer that are read
 RETRIED = (408, 425, 429)  # 4xx answers that allow a retry
 
 
+_WEB_PAGE = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE
+)  # none of our receivers answers so
 NOT_ADMITTED = (401, 403, 404, 407)  # answers that mean who posts, or where, and not what
 
 
@@ -56,9 +60,8 @@ class Poster:
         quiet: Collection[int] = (),
         most: int = MAX_ANSWER,
     ) -> bytes:
-        """Returns the answer's body, at most so many bytes. Unreachable: 5xx, 408, 425, 429, no connection. NotTaken: any other
-        than 2xx; NotAdmitted: 401, 403, 404, 407.
-        TimedOut: the receiver may have accepted it.
+        """Returns the answer's body, at most so many bytes. Unreachable: 5xx, 408, 425, 429, no connection,
+        a web page. NotTaken: any other than 2xx; NotAdmitted: 401, 403, 404, 407. TimedOut: the receiver may have accepted it.
 
         `quiet`: statuses whose answer is returned, too, because it says more than they do. An answer 429 with
         Retry-After is retried then, if that is within the deadline.
@@ -80,6 +83,8 @@ class Poster:
             raise Unreachable(f"{self.host}: {why}") from error
         if status == 407 and self._way.proxy_of(self._url) is not None:  # of an http:// receiver
             raise Unreachable(f"{self.host}: {self._way.refusal(status)}")
+        if 200 <= status < 300 and _WEB_PAGE.match(answer):
+            raise Unreachable(f"{self.host} answered with a web page: a proxy or a login stands in its place")
         if 200 <= status < 300 or status in quiet:
             return answer
         text = f"{self.host} answered {status}: {clip(answer.decode(errors='replace').strip(), MAX_QUOTED)}"

@@ -94,6 +94,8 @@ class TemplatedTickets:
         if self._want.find is None:
             return ""
         answer = await self._send(self._want.find, message)
+        if isinstance(answer, bytes):  # to take it for a no would open one ticket after the other
+            raise Unreachable(f"{self._http.host}: whether there is a ticket cannot be read in its answer")
         return _at(answer, self._want.find.ticket)
 
     async def open(self, message: PageMessage) -> str:
@@ -140,7 +142,7 @@ class TemplatedTickets:
         ticket: str = "",
         more: Mapping[str, str] | None = None,
     ) -> Any:
-        """Returns the answer's JSON; None: it has none."""
+        """Returns the answer's JSON; None: there is no answer; bytes: it is no JSON."""
         want = self._want
         most = tickets.MAX_COMMENT if ticket else tickets.MAX_TEXT
         known = templates.values(
@@ -158,7 +160,7 @@ class TemplatedTickets:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
-            return None
+            return raw if raw.strip() else None
 
 
 def _at(answer: Any, place: str) -> str:

@@ -194,7 +194,7 @@ async def test_an_answer_without_a_ticket_is_no_delivery(tmp_path: Path) -> None
     for _ in range(4):
         async with receiving(says) as it:
             channel = tickets(it.url, tmp_path)
-            with pytest.raises(Unreachable, match=r"no ticket at result\.sys_id"):
+            with pytest.raises(Unreachable, match=r"no ticket at result\.sys_id|a web page"):
                 await channel.send(message())
             await channel.close()
         answers.pop(0)
@@ -241,3 +241,28 @@ def test_an_error_in_a_template_names_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught, locating(config):
         notifier.build(config.channels, config.groups, tmp_path)
     assert f"{file}:9: channels.desk.open.body.node: there is no $nodee" in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", ["Please wait ...", '{"result": [{"sys_id": "sys1"', "\ufffd"])
+async def test_an_answer_that_cannot_be_read_is_not_the_word_that_there_is_no_ticket(
+    tmp_path: Path, answer: str
+) -> None:
+    """Else each page in such an hour would open one more."""
+    desk = ServiceNow()
+    async with receiving(desk.api) as it:
+        channel = tickets(it.url, tmp_path)
+        await channel.send(message())
+        await channel.close()
+        channel = tickets(it.url, tmp_path)  # a brain that was started anew, and asks
+        found = it.judge
+
+        def unreadable(request: web.Request, body: Any) -> Answer:
+            return (200, answer) if request.method == "GET" else found(request, body)
+
+        it.judge = unreadable
+        with pytest.raises(Unreachable, match="whether there is a ticket"):
+            await channel.send(replace(message("repeat", 2), again=True))
+        it.judge = found
+        assert await channel.send(replace(message("repeat", 2), again=True)) == "sys1"
+        await channel.close()
+    assert len(desk.records) == 1

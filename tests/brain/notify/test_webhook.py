@@ -26,6 +26,7 @@ class Receiver:
         self.posts: list[tuple[dict[str, str], bytes]] = []
         self.status = 202
         self.delay_s = 0.0
+        self.text = "no such routing key"
         self.url = ""
 
     async def take(self, request: web.Request) -> web.Response:
@@ -33,7 +34,7 @@ class Receiver:
         await asyncio.sleep(self.delay_s)
         self.posts.append((dict(request.headers), body))
         headers = {"Location": self.url} if self.status in (301, 302) else {}
-        return web.Response(status=self.status, text="no such routing key", headers=headers)
+        return web.Response(status=self.status, text=self.text, headers=headers)
 
 
 @pytest.fixture
@@ -138,3 +139,26 @@ async def test_a_failing_receiver_does_not_lose_the_page(receiver: Receiver, tmp
     headers, body = receiver.posts[-1]
     stamp = headers["Ward-Timestamp"].encode()
     assert headers["Ward-Signature"] == "v1=" + hmac.new(SECRET, stamp + b"." + body, sha256).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("text", "delivered"),
+    [
+        ("<!DOCTYPE html><title>Log in</title>", False),
+        ("\ufeff\r\n <HTML lang=en><body>The proxy wants to know who you are", False),
+        ("<?xml version='1.0'?><ok/>", True),
+        ("ok", True),
+        ("", True),
+        ('{"text": "<html>"}', True),
+    ],
+)
+async def test_a_web_page_is_no_answer_of_a_receiver(receiver: Receiver, text: str, delivered: bool) -> None:
+    """A proxy or a page to log in stands there, with 200: nobody has got the page, so it is retried, and goes elsewhere."""
+    hook = Webhook("pager", receiver.url)
+    receiver.status, receiver.text = 200, text
+    if delivered:
+        await hook.send(compose(page()))
+    else:
+        with pytest.raises(Unreachable, match="a web page"):
+            await hook.send(compose(page()))
+    await hook.close()
