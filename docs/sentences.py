@@ -315,6 +315,10 @@ def _name(value: ast.expr) -> str:
             return _name(value.operand)
         case ast.Call():
             return _name_of_call(value)
+        case ast.JoinedStr():
+            return next(
+                (_name(one.value) for one in value.values if isinstance(one, ast.FormattedValue)), "part"
+            )
         case ast.GeneratorExp() | ast.ListComp():
             return _name(value.generators[0].iter)
     return "part"

@@ -16,6 +16,8 @@ from brain.core.said import Sentence
 _RUNG = re.compile(
     r"((?:back )?\d+\. [^:]*: )?([\w.]+\(.*?\))( \(after [^)]*\))?( — disrupts \w+)((?:; .*)?)", re.DOTALL
 )
+_SAYS = re.compile(r"(?<=^page\()(.*\btext=)(.*)(?=\)$)", re.DOTALL)
+_FORETOLD = re.compile(r"(\[[^\]]*\]|\$(?!node)\w+)")
 _PARTS = re.compile(r"(?=; (?:gates: |verified by ))")
 FOLDERS = (Path(__file__).resolve().parent / "said",)  # of the catalogue, a folder for each language in it
 
@@ -42,7 +44,20 @@ def told_plan(line: str) -> str:
         return f"{names}: {told('left out')}，{told(why)}" if left_out else told(line)
     head, done, after, disrupts, rest = found.groups(default="")
     parts = (after, disrupts, *_PARTS.split(rest))
-    return f"{head}{done}{''.join(told(part) for part in parts if part)}"
+    return f"{head}{_SAYS.sub(_page, done)}{''.join(told(part) for part in parts if part)}"
+
+
+def _page(found: re.Match[str]) -> str:
+    """What a page would say: `[what was done]` stands for what is not known yet."""
+    return found[1] + told_page(found[2])
+
+
+def told_page(text: str) -> str:
+    """What the page of a runbook says, around `$done` or `[what was done]`, which stand for what is not known yet."""
+    parts = [part.strip() for part in _FORETOLD.split(text)]
+    if language() == "en" or all(told(part) == part for part in parts):
+        return text
+    return "".join(f"[{told(part[1:-1])}]" if part.startswith("[") else told(part) for part in parts if part)
 
 
 def of_parts(parts: Mapping[str, Any]) -> str:

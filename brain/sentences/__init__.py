@@ -30,7 +30,7 @@ _COUNTED = re.compile(r"(\d+) ([a-zA-Z]+(?: [a-zA-Z]+)?)")
 _UNITS = ("second", "minute", "hour", "day")
 # Where a part of a sentence begins that is told now and then
 _PART = re.compile(r" \(|; |, |: | — |(?<=\d) (?=of )")
-_PROSE = re.compile(r"[a-z]{2,},? [a-z]{2,}")
+_PROSE = re.compile(r"(?<![\w./:@=-])[a-z]{2,},? [a-z]{2,}(?![\w/@=-]|[.:]\w)")
 _ENGLISH = re.compile(r"(?<![\w./:@=-])[a-z]{3,}(?![\w/@=-]|[.:]\w)")
 _SIGNS = re.compile(r"[.;:]")
 _SENTENCES = re.compile(r"(?<=[.?!]) (?=[A-Za-z0-9`])")

@@ -83,6 +83,54 @@ def test_the_times_of_a_story(story: Story, model: ReadModel) -> None:
     assert (found.total.incidents, found.total.without_people) == (2, 1.0)
 
 
+def test_hours_saved_are_the_time_until_people_would_have_begun(story: Story, model: ReadModel) -> None:
+    """From the first step of the remedy, for the one that healed without people; by the site's word how long they take."""
+    (link,) = story.incidents("link-down")
+    (run,) = [run for run in story.time.runs.values() if run.incident == link.id]
+    first = link.opened_at - 4.0  # as its node says
+    began = run.steps[0].at - first
+    found = report(model, 0.0, 9200.0)
+    causes = {one.cause: one for one in found.causes}
+    assert found.people_begin_s == 3000
+    assert causes["link-down"].node_hours_saved == pytest.approx((3000 - began) / 3600, abs=1e-3)
+    assert causes["gpu-lost"].node_hours_saved == 0, "it is open, and people must act"
+    assert found.total.node_hours_saved == causes["link-down"].node_hours_saved
+    for people_s, saved_s in ((600.0, 600 - began), (began / 2, 0.0), (0.0, 0.0)):
+        raw = next(one for one in model.incidents_between(0.0, 9200.0, 100) if one["id"] == link.id)
+        one = reckon.incident(raw, model.runs_of(link.id), 0.0, 9200.0, people_s)
+        assert one.saved_s == pytest.approx(saved_s, abs=1e-3), people_s
+    raw["pages"]["acked_by"] = "ann"
+    assert reckon.incident(raw, model.runs_of(link.id), 0.0, 9200.0).saved_s == 0, "ann had it"
+
+
+def test_a_job_and_a_tenant_have_their_times_and_their_cost(story: Story, model: ReadModel) -> None:
+    """Those of the incidents at their nodes; a node's hour counts once for each of them, whoever else was on it."""
+    (link,), (gpu,) = story.incidents("link-down"), story.incidents("gpu-lost")
+    of_link = HitNode(
+        asked=1, at=1010.0, scheduler="slurm", jobs=[HitJob(job=JobSeen(id="4711", user="ann"), since=1010.0)]
+    )
+    both = [JobSeen(id="4711", user="ann"), JobSeen(id="4712", user="ben")]
+    of_gpu = replace(of_link, jobs=[HitJob(job=one, since=2010.0) for one in both])
+    model.write(10_000, (), [replace(link, hit={"n2": of_link}), replace(gpu, hit={"n1": of_gpu})])
+    found = report(model, 0.0, 9200.0)
+    jobs = {one.job: one for one in found.jobs}
+    tenants = {one.tenant: one for one in found.tenants}
+    lost, causes = found.total.node_hours, {one.cause: one for one in found.causes}
+    assert jobs["4711"].node_hours == jobs["4712"].node_hours == tenants["ann"].node_hours == lost > 0
+    assert jobs["4711"].heal == tenants["ann"].heal == causes["link-down"].heal
+    assert (jobs["4711"].detect.count, jobs["4712"].detect.count) == (2, 1)
+    assert jobs["4712"].heal.count == 0
+    assert (
+        jobs["4711"].node_hours_saved == tenants["ann"].node_hours_saved == found.total.node_hours_saved > 0
+    )
+    assert jobs["4712"].node_hours_saved == tenants["ben"].node_hours_saved == 0
+    rows = list(csv.DictReader(io.StringIO(show.table(reckoned(model, 0.0, 9200.0), lambda: None).decode())))
+    assert {row["cause"]: float(row["node_hours_saved"]) for row in rows} == {
+        "link-down": pytest.approx(found.total.node_hours_saved, abs=1e-3),
+        "gpu-lost": 0.0,
+    }
+
+
 def test_jobs_and_tenants_are_those_that_were_hit(story: Story, model: ReadModel) -> None:
     """As their scheduler has told it to people, also where no run began; a job of two incidents counts for both."""
     mine, other = JobSeen(id="4711", user="ann"), JobSeen(id="4712", user="ann")

@@ -18,10 +18,10 @@ from brain.console.api.pack_shapes import (
     SetModeShape,
 )
 from brain.console.pack.figures import Figures, Fired, Ran, middle
-from brain.console.speech import told
+from brain.console.speech import told, told_page
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.conditions import symptoms_in
-from brain.core.pack.spec import PAGE, ModeSetting, Pack, Rule, Runbook, Rung, Text, Verify
+from brain.core.pack.spec import PAGE, ModeSetting, Pack, Rule, Runbook, Rung, Scalar, Text, Verify
 from brain.core.people import do
 from brain.core.state import ModeOverride, RunState
 
@@ -150,7 +150,7 @@ def _rung(rung: Rung) -> LadderRungShape:
         name=rung.name,
         do=rung.do,
         means=spec.summary if spec else "",
-        params=dict(rung.params),
+        params=_params(rung),
         where=spec.where if spec else "brain",
         disrupts=disrupts(rung),
         repeat=repeat(rung),
@@ -162,6 +162,12 @@ def _rung(rung: Rung) -> LadderRungShape:
         on_failure=rung.on_failure,
         on_refusal=rung.on_refusal,
     )
+
+
+def _params(rung: Rung) -> dict[str, Scalar]:
+    """A rung's parameters, and the text of its page as people read it."""
+    given = dict(rung.params)
+    return given | {"text": told_page(str(given["text"]))} if rung.do == PAGE and "text" in given else given
 
 
 def verification(verify: Verify | None) -> str:
