@@ -184,10 +184,11 @@ with how many, `begun`, `without_hands`, `without_people`), `policies` (gpuward 
 (`out_of_service`, `awaiting_hands`, `out_though_well`), `job_node_hours` (`work_since_checkpoint`, `not_running`,
 `hanging`, `slower`, `all`), `node_hours_lost`, `share_lost`, `job_failures`, `failed_starts`, `pages`), `people_needed`
 (`why`, `faults`), `goals` (`goal`, `value`, `wanted`, `reached`; of what is lost also `the_ideal` and
-`beyond_the_ideal`), `leaves_out`. With `--sweep`: `title`, `nodes`, `days`, `seeds`,
-`key`, `confidence`, `values` (`value`, `measures`: each with
-`mean`, `low`, `high`, `to_first` with the same, `each` seed's) and `price` of the gates (`without`, `node_hours`,
-`harm_prevented`). What each means: [simulation.md](simulation.md).
+`beyond_the_ideal`), `leaves_out`. With `--sweep`: `title`, `nodes`, `days`, `seeds`, `key`, `confidence`, `values`
+(`value`, `measures`: each with `mean`, `low`, `high`, `to_first` with the same, and `each` seed's) and `price` of the gates
+(`without`, `node_hours`, `harm_prevented`). With `--learn`: `profile` (as the YAML file has it), `nodes`, `days`, `kinds`
+(`kind`, `rate`, `default`, `faults`, `why_default`), `tail`, `strange` (causes that no kind
+leads to). What each means: [simulation.md](simulation.md).
 
 A **decoded line** (`gpuward-agent decode`, one JSON object a line): `file` (of several), `line`, `host` (where the line names the
 machine that says it), `kind`, `component`, `code`, `name`, `severity`, `action`, and the keys of the event's kind.

@@ -12,12 +12,14 @@ import click
 from agent.shared.words import t
 from brain.cli.backtest import rule_sets
 from brain.cli.terminal import page_width, print_json
+from brain.core.engine import Engine
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Pack
 from simulations.ladder import report as ladder_report
 from simulations.ladder.rehearsal import rehearsed
-from simulations.month import html, report, sweep_report
+from simulations.month import html, learn, learn_read, learn_write, report, sweep_report
 from simulations.month.draw import draw
+from simulations.month.log import LoggedEngine
 from simulations.month.play import play
 from simulations.month.profile import load, shipped
 from simulations.month.sweep import sweep as play_sweep
@@ -30,6 +32,7 @@ from simulations.scenarios.spec import Tale
 
 POLICIES = 6
 SEEDS = 5  # of a sweep
+DEFAULT = "llama3-54d"  # what a site's log says too little of is as there
 
 
 @click.command()
@@ -72,6 +75,20 @@ SEEDS = 5  # of a sweep
     help="With --sweep: over so many seeds, from --seed on; default: 5.",
 )
 @click.option(
+    "--log",
+    "log",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Writes gpuward's month as a log into this file, as `gpuward log export` does: for backtests, and for --learn.",
+)
+@click.option(
+    "--learn",
+    "learn_from",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Prints the profile of your own fleet as YAML: how often what fails, and how unequal its nodes are, as a file of "
+    "`gpuward log export` has it, or a read model (with --nodes). What is too rare there is NAME's, and marked.",
+)
+@click.option(
     "--runbook",
     metavar="NAME",
     help="In place of a month: every way in which this runbook can go, as a tree. Exit status 1: one ends without a page or a "
@@ -95,6 +112,8 @@ def simulate(
     page: Path | None,
     sweep: str | None,
     seeds: int | None,
+    log: Path | None,
+    learn_from: Path | None,
     runbook: str | None,
     fault: str | None,
 ) -> None:
@@ -114,7 +133,11 @@ def simulate(
             t("--runbooks goes with --rules: runbooks are read with the rules that lead to them")
         )
     chosen = rule_sets.of_folder(rules, runbooks) if rules is not None else rule_sets.shipped()
-    of_a_month = (nodes, days, page, sweep, seeds)
+    of_a_month = (nodes, days, page, sweep, seeds, log, learn_from)
+    if learn_from is not None and any(one is not None for one in (page, sweep, log)):
+        raise click.UsageError(
+            t("--learn prints a profile and plays nothing: leave --html, --sweep and --log away")
+        )
     if seeds is not None and sweep is None:
         raise click.UsageError(t("--seeds is for --sweep: KEY=V1,V2,..."))
     if runbook is not None and any(one is not None for one in (profile, *of_a_month)):
@@ -125,6 +148,9 @@ def simulate(
         raise click.UsageError(t("--fault is for --runbook: which one shall be played against it?"))
     if runbook is not None:
         sys.exit(_ladder(chosen.pack(places={}), runbook, fault or "", as_json=as_json))
+    if learn_from is not None:
+        _learn(learn_from, profile or DEFAULT, chosen.pack(places={}), nodes, days, as_json=as_json)
+        return
     if show or profile is None:
         for name in shipped():
             click.echo(f"{name:16}{load(name).title}")
@@ -144,8 +170,8 @@ def simulate(
             page.write_text(sweep_report.html_page(found), encoding="utf-8")
         return
     month = draw(load(profile), nodes=nodes or 0, days=days or 0.0, seed=seed)
-    with _progress(math.ceil(month.days) * POLICIES) as step:
-        played = play(month, chosen.pack(places=month.places), lambda _policy, _days: step())
+    with _progress(math.ceil(month.days) * POLICIES) as step, _logged(log, seed) as engine:
+        played = play(month, chosen.pack(places=month.places), lambda _policy, _days: step(), engine)
     found = report.data(month, played.tallies, played.summaries)
     if page is not None:
         page.write_text(html.page(found, played), encoding="utf-8")
@@ -166,6 +192,30 @@ def _swept(
         return sweep_report.data(
             play_sweep(settings, pack, seeds, nodes=nodes or 0, days=days or 0.0, progress=step)
         )
+
+
+@contextmanager
+def _logged(file: Path | None, seed: int) -> Iterator[Engine | None]:
+    """An engine that writes its log."""
+    if file is None:
+        yield None
+        return
+    with file.open("wb") as sink:
+        engine = LoggedEngine(sink.write, seed=seed, packed=file.suffix == ".gz")
+        yield engine
+        engine.finish()
+
+
+def _learn(
+    path: Path, name: str, pack: Pack, nodes: int | None, days: float | None, *, as_json: bool
+) -> None:
+    default = load(name)
+    seen = learn_read.read(path, nodes=nodes or 0, days=days or 0.0)
+    learnt = learn.learn(seen, learn.signatures(pack, default), default)
+    if as_json:
+        print_json(learn_write.data(learnt, default, source=path.name))
+    else:
+        click.echo("\n".join(learn_write.yaml_lines(learnt, default, source=path.name, name=name)))
 
 
 def _tales(name: str) -> tuple[Tale, ...]:

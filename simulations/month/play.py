@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from brain.core.engine import Engine
 from brain.core.pack.spec import Pack
 from simulations.month.baselines import BASELINES, BaselineFleet
 from simulations.month.draw import Month
@@ -23,9 +24,14 @@ class Played:
     summaries: tuple[str, ...]
 
 
-def play(month: Month, pack: Pack, progress: Progress = lambda _policy, _days: None) -> Played:
-    """Plays it. LawBrokenError when gpuward breaks a safety law."""
-    tallies, summaries = [through(EngineFleet(pack, month), month, progress)], [SUMMARY]
+def play(
+    month: Month,
+    pack: Pack,
+    progress: Progress = lambda _policy, _days: None,
+    engine: Engine | None = None,
+) -> Played:
+    """Plays it. LawBrokenError when gpuward breaks a safety law. `engine`: a new one; None: one is made."""
+    tallies, summaries = [through(EngineFleet(pack, month, engine), month, progress)], [SUMMARY]
     for policy in BASELINES:
         tallies.append(through(policy(month), month, progress))
         summaries.append(policy.summary)

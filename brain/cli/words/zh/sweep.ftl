@@ -1,4 +1,4 @@
-### `gpuward simulate --sweep`: what if a setting were another one.
+### `gpuward simulate --sweep` and `--learn`: what if a setting were another one; a site's own profile.
 
 s-runbook-plays-one-runbook-on-a-node-or-a-9502cc19 = --runbook 只在一个或几个节点上演练一个修复手册：请去掉 NAME 以及用于模拟一个月的选项
 seeds-is-for-sweep-key-v1-v2 = --seeds 与 --sweep 一起使用：KEY=V1,V2,...
@@ -17,3 +17,9 @@ actions-that-did-not-help = 没有帮助的动作
 node-hours-lost = 损失的节点小时
 node-hours-beside-value = 节点小时，与 { $value } 相比
 s-title-nodes-nodes-days-days-seeds-seeds-what-if-fde516ed = { $title }：{ $nodes } 个节点，{ $days } 天，{ $seeds } 个种子：假如 { $key } 是……
+s-learn-prints-a-profile-and-plays-nothing-leave-html-519a8821 = --learn 输出一个配置，不做模拟：请去掉 --html、--sweep 和 --log
+s-prints-the-profile-of-your-own-fleet-as-yaml-af60e32b = 以 YAML 输出您自己机群的配置：什么多久坏一次、各节点有多不均匀，依据 `gpuward log export` 的文件，或读模型（要加 --nodes）。其中太少见的取自 NAME，并作标记。
+s-writes-gpuward-s-month-as-a-log-into-this-a360038e = 把 gpuward 的这个月作为日志写入此文件，与 `gpuward log export` 相同：用于回测和 --learn。
+s-path-a-read-model-does-not-say-how-many-da7dcf51 = { $path }：读模型没有写明有多少节点：请加上 --nodes N
+s-path-has-less-than-half-a-day-nothing-can-0098c860 = { $path }：不足半天：无法从中学到什么
+s-path-is-neither-a-file-of-gpuward-log-export-64472701 = { $path }：既不是 `gpuward log export` 的文件，也不是读模型（history.db）
