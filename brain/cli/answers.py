@@ -323,6 +323,13 @@ class EvidenceJson(TypedDict):
     at: str | None
 
 
+class EpisodeJson(TypedDict):
+    opened_at: str | None
+    closed_at: str | None
+    why: str
+    nodes: int
+
+
 class IncidentPagesJson(TypedDict):
     sent: int
     first_at: str | None
@@ -370,6 +377,8 @@ class IncidentJson(TypedDict):
     opened_at: str | None
     closed_at: str | None
     closed_why: str
+    times: int
+    episodes: list[EpisodeJson]
     rule: str
     because: str
     because_zh: str
