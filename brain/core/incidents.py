@@ -7,6 +7,7 @@ from brain.core import affected, explaining, ids, known, listed, recurrence, reo
 from brain.core.context import Context
 from brain.core.faults import at_once, cards, parts, releases, situations, sprees, wider
 from brain.core.healing import drains, runs
+from brain.core.healing.told import remedied_alike
 from brain.core.pack.spec import Paging, Priority, Rule, Scalar
 from brain.core.pack.topology import JOB, node_of, type_of
 from brain.core.paging import escalation
@@ -359,7 +360,9 @@ def _take_over_all(ctx: Context, by: Incident, explained: list[Incident]) -> Non
 def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
     """The incident explains another one, which ends."""
     other.explained_by = by.id
-    if other.pages.first_at and by.page is Paging.FAILURE:
+    called = bool(other.pages.first_at) and by.page is Paging.FAILURE
+    known_by_now = called and remedied_alike(ctx, by, other)
+    if called and not known_by_now:
         by.page = Paging.OPEN  # whoever was called for the other one hears of what took it over
     known.keep(ctx, by, other)
     by.explains += 1
@@ -367,6 +370,7 @@ def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
     wider.inherits(ctx, by, other)
     if not wider.stood_before(ctx, by, other):
         escalation.passed_on(ctx, by, other)
+        by.pages.was = None if known_by_now else by.pages.was
     told = f"incident {by.id}" + (f", whose alert is {by.pages.key}" if by.pages.key else "")
     its_own = parts.of_former(ctx, by, other)
     transition(ctx, other, T.ABSORBED, f"{by.cause} at {by.scope} explains it ({told})")

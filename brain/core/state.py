@@ -628,7 +628,8 @@ class Upgrade:
 
     # when it told that
     at: float
-    # how long it was silent
+    # when it was last heard before, and how long it was silent
+    silent_at: float
     away_s: float
 
 
@@ -638,8 +639,8 @@ class RollOut:
 
     # by node; for an hour
     done: dict[str, Upgrade] = field(default_factory=dict)
-    # how many were silent at the same time, at most
-    at_a_time: int = 0
+    # how many fell silent together, at most
+    batch: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -902,6 +903,8 @@ class State:
     steps: dict[str, JobSteps] = field(default_factory=dict)
     # node -> since when it has had its versions
     traits: dict[str, Traits] = field(default_factory=dict)
+    # node that is unreachable now -> when it was last heard
+    silent: dict[str, float] = field(default_factory=dict)
     # "<field of node.inventory> <value>" -> the nodes to which it came lately; until none has for an hour
     rollouts: dict[str, RollOut] = field(default_factory=dict)
     # "<symptom>" or "<symptom>/<xid>" -> node -> when it last began there, the newest last; for 28 days; bounded

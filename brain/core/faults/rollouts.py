@@ -3,20 +3,20 @@
 That many nodes of a pod are silent within a quarter of an hour is an emergency, unless it is their upgrade. Two nodes that were
 silent and tell the same new version when they are back are the evidence; one alone may have made it up (law 15). From then on a
 node that falls silent is taken for the next one: as long as it has the old version, is away for no more than twice as long as the
-others were, and no more than twice as many are away at a time. What stays away longer is told like any other silent node, and
+others were, and no more than twice as many fall silent together. What stays away longer is told like any other silent node, and
 counts. Decision 85.
 """
 
+import math
 from dataclasses import dataclass
 
 from agent.contract.counted import counted, span
 from brain.core import ids
 from brain.core.baseline import parsed
 from brain.core.context import Context
-from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, node_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
-from brain.core.state import RollOut, SymptomState, Upgrade
+from brain.core.state import RollOut, Upgrade
 
 KIND = "node.inventory"
 TRAITS = ("bios", "kernel", "driver", "gpu_vbios", "nic_firmware")  # what people roll out by a restart
@@ -24,7 +24,9 @@ AT_LEAST = 2  # nodes that are back with the version
 TELLS_S = 900.0  # so long after its return a node may take to tell its versions
 LASTS_S = 3600.0  # so long after the last node was back it is under way
 LEAST_AWAY_S = 600.0  # a node may be away for so long at least
-TIMES = 2.0  # and as many times as long as those that are back; so many times as many may be away at a time
+TIMES = 2  # and so many times as long as those that are back; so many times as many may fall silent together
+LATE = 1.25  # so many times as long as the others a node may be away until it is late
+TOGETHER_S = 30.0  # nodes that fall silent within so long of each other do so together
 TIMER = "rollout"
 NEXT = "may be the next one"
 
@@ -40,16 +42,30 @@ class UnderWay:
 
 
 def told(ctx: Context, node: str, trait: str, value: str) -> bool:
-    """A node tells another version than it had. Returns whether that is news of a roll-out: it was silent just before."""
+    """A node tells another version than it had. Returns whether that is news of a roll-out: it was silent just before. Then it
+    does not count as one that has recovered.
+    """
     known = ctx.state.nodes.get(node)
     if trait not in TRAITS or known is None or not known.back_at or ctx.now > known.back_at + TELLS_S:
         return False
     key = f"{trait} {value}"
     rollout = ctx.state.rollouts.setdefault(key, RollOut())
-    rollout.done[node] = Upgrade(at=ctx.now, away_s=known.back_at - known.silent_at)
+    rollout.done[node] = Upgrade(
+        at=ctx.now, silent_at=known.silent_at, away_s=known.back_at - known.silent_at
+    )
     for old in [name for name, one in rollout.done.items() if one.at <= ctx.now - LASTS_S]:
         del rollout.done[old]
-    rollout.at_a_time = max(rollout.at_a_time, 1 + _silent_now(ctx))
+    together = sum(abs(one.silent_at - known.silent_at) <= TOGETHER_S for one in rollout.done.values())
+    rollout.batch = max(rollout.batch, together)
+    for counted_as, begun in list(ctx.state.recovered.items()):
+        spec = ctx.compiled.symptoms.get(ids.name_of(counted_as))
+        if (
+            spec is not None
+            and counts_silent(ctx, spec.of)
+            and begun.pop(node, None) is not None
+            and not begun
+        ):
+            del ctx.state.recovered[counted_as]
     ctx.set_timer(f"{TIMER}:{key}", ctx.now + LASTS_S)
     if len(rollout.done) == AT_LEAST:
         named = ", ".join(rollout.done)
@@ -65,25 +81,25 @@ def forget(ctx: Context, key: str) -> None:
 
 def forget_node(ctx: Context, node: str) -> None:
     """A node is gone for good."""
+    ctx.state.silent.pop(node, None)
     for rollout in ctx.state.rollouts.values():
         rollout.done.pop(node, None)
 
 
-def of_node(ctx: Context, node: str) -> UnderWay | None:
-    """The roll-out that explains why the node is silent; None: none does (any more)."""
+def of_node(ctx: Context, node: str, times: float = TIMES) -> UnderWay | None:
+    """The roll-out that explains why the node is silent, for so many times as long as the others were; None: none does (any
+    more).
+    """
     known = ctx.state.nodes.get(node)
     if known is None or known.alive:
         return None
-    silent = _silent_now(ctx)
     for key, rollout in ctx.state.rollouts.items():
-        if silent > TIMES * rollout.at_a_time:
-            continue
         done = [one for name, one in rollout.done.items() if name != node and one.at > ctx.now - LASTS_S]
         if len(done) < AT_LEAST or node in rollout.done or _has(ctx, node, key):
             continue
         longest_s = max(one.away_s for one in done)
-        until = known.silent_at + max(LEAST_AWAY_S, TIMES * longest_s)
-        if ctx.now < until:
+        until = known.silent_at + max(LEAST_AWAY_S * times / TIMES, times * longest_s)
+        if ctx.now < until and not _are_more(ctx.state.silent, node, TIMES * rollout.batch):
             text = (
                 f"{_words(key)} is rolled out: {counted(len(done), 'node')} came back with it after {span(longest_s)} at most, "
                 f"and {node} {NEXT}"
@@ -92,20 +108,9 @@ def of_node(ctx: Context, node: str) -> UnderWay | None:
     return None
 
 
-def explains(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
-    """Whether all nodes that are silent in a place are those that get a version there, one after the other."""
-    if not ctx.state.rollouts or not counts_silent(ctx, symptom.of):
-        return False
-    most = max(one.at_a_time for one in ctx.state.rollouts.values())
-    if len(wide.members) > TIMES * most:
-        return False
-    back = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {})
-    upgraded = {node: True for rollout in ctx.state.rollouts.values() for node in rollout.done}
-    return all(of_node(ctx, node) is not None for node in wide.members) and all(
-        node in upgraded or ctx.now < ctx.state.nodes[node].back_at + TELLS_S
-        for node in back
-        if node in ctx.state.nodes
-    )
+def stands_aside(ctx: Context, name: str, scope: str) -> bool:
+    """Whether a node with a symptom counts nowhere, since a roll-out explains why it is silent."""
+    return bool(ctx.state.rollouts) and counts_silent(ctx, name) and of_node(ctx, node_of(scope)) is not None
 
 
 def counts_silent(ctx: Context, name: str) -> bool:
@@ -130,14 +135,14 @@ def _has(ctx: Context, node: str, key: str) -> bool:
     return parsed(ctx.state.peers.get(f"{KIND} {node}", "{}")).get(trait) == value
 
 
-def _silent_now(ctx: Context) -> int:
-    """How many nodes of the cell are silent, as far as a symptom counts them."""
-    for of, counters in ctx.compiled.spreads.items():
-        if counts_silent(ctx, of):
-            name = next((one.name for one in counters if one.scope == CELL), "")
-            cell = ctx.state.symptoms.get(ids.key(name, CELL))
-            return len(cell.members) if cell is not None else 0
-    return 0
+def _are_more(silent: dict[str, float], node: str, most: int) -> bool:
+    """Whether more than so many nodes of the cell fell silent together with this one, itself included."""
+    mine, count = silent.get(node, math.inf), 0
+    for at in reversed(silent.values()):  # the newest first
+        if at < mine - TOGETHER_S or count > most:
+            break
+        count += at <= mine + TOGETHER_S
+    return count > most
 
 
 def _words(key: str) -> str:

@@ -39,6 +39,13 @@ def watchers(ctx: Context, name: str, scope: str, jobs: Sequence[str] = ()) -> l
     ]
 
 
+def counting(ctx: Context, state: SymptomState) -> list[tuple[Symptom, str, str]]:
+    """The same for an active symptom: none, where a roll-out explains why its node is silent."""
+    if rollouts.stands_aside(ctx, state.name, state.scope):
+        return []
+    return watchers(ctx, state.name, state.scope, state.jobs)
+
+
 def shows(ctx: Context, name: str, node: str, symptom: Symptom, scope: str) -> bool:
     """Whether the node shows it at any of its components within the wider scope, or a run has set it aside there."""
     here = [
@@ -102,9 +109,9 @@ def takes(ctx: Context, symptom: Symptom, wide: SymptomState) -> int:
 
 def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """So many nodes show it now; or so many began within `within_s`, and at least half as many of these show it still; or they
-    fell ill at once; or one after the other, while the nodes of other places did not. Not where they are upgraded.
+    fell ill at once; or one after the other, while the nodes of other places did not.
     """
-    return not rollouts.explains(ctx, symptom, wide) and (
+    return (
         _is_large(ctx, symptom, wide)
         or at_once.began_together(ctx, symptom, wide)
         or creeping.suspected(ctx, symptom, wide)

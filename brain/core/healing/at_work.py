@@ -24,7 +24,7 @@ def why_not_yet(ctx: Context, rule: Rule | None, incident: Incident) -> tuple[st
         return rollout.text, min(AGAIN_S, rollout.until - ctx.now)
     if incident.waits.endswith(rollouts.NEXT):  # it was taken for that, and is not any more
         incident.waits = "it has been away for too long to be part of a roll-out"
-        ctx.changed.extend(rolled_out.no_more(ctx, incident.symptoms))
+        ctx.changed.extend(rolled_out.no_more(ctx))
         return incident.waits, ASKED_S
     settings = ctx.compiled.settings
     if (

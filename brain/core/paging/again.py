@@ -6,11 +6,13 @@ news; when it stays down it is one as urgent as the first time, with repeats and
 """
 
 from agent.contract.counted import span
+from brain.core import ids
 from brain.core.context import Context
 from brain.core.paging import alerts
 from brain.core.state import Incident, IncidentState
 
 _BACK = "it is back"
+CALLED_S = 900.0  # whoever was called so short a time ago knows of it
 DAILY_S = 86_400.0  # how often people hear that it comes and goes
 
 
@@ -20,9 +22,13 @@ def is_back(incident: Incident) -> bool:
 
 
 def is_news(ctx: Context, incident: Incident) -> bool:
-    """Whether they hear at once that it is back: the first time, unless they were called just now, and once a day."""
+    """Whether they hear at once that it is back: the first time, unless they were called just now, and once a day. What may wait
+    for working hours waits until it lasts.
+    """
+    if incident.severity not in ctx.compiled.settings.page_repeats:
+        return False
     told_ago_s = ctx.now - incident.pages.came_told_at
-    return told_ago_s >= (_patience_s(ctx) if incident.times == 2 else DAILY_S)
+    return told_ago_s >= (CALLED_S if incident.times == 2 else DAILY_S)
 
 
 def wait(ctx: Context, incident: Incident) -> None:
@@ -43,8 +49,8 @@ def words(ctx: Context, incident: Incident, text: str) -> str:
     """The text with how often it came, once."""
     if text.startswith(_BACK):
         return text
-    first_at = incident.episodes[0].opened_at if incident.episodes else incident.opened_at
-    return f"{_BACK}, the {_nth(incident.times)} time in {span(ctx.now - first_at)}: {text}"
+    came = ctx.state.recurred.get(ids.key(incident.cause, incident.scope), [ctx.now])
+    return f"{_BACK}, the {_nth(max(2, len(came)))} time in {span(ctx.now - came[0])}: {text}"
 
 
 def _patience_s(ctx: Context) -> float:

@@ -39,10 +39,10 @@ def page(
         why = f"{incident.page_once} was paged for another incident: {text}"
         ctx.note("page.left_out", why, incident=incident.id, scope=incident.scope)
         return
+    if what == "update" and _said_before(incident, f"{to}: {text}"):
+        return
     if chain and incident.pages.was is not None:
         _tell_whose(ctx, incident, text)
-        return
-    if what == "update" and _said_before(incident, f"{to}: {text}"):
         return
     first = not incident.pages.first_at
     if again.is_back(incident):
