@@ -100,6 +100,8 @@ def rename_in_pack(raw: Any) -> None:
         for body in bodies if isinstance(bodies, list) else ():
             rename(body, renaming)
     rename(raw.get("settings"), SETTINGS)
+    if isinstance(settings := raw.get("settings"), dict):
+        settings.setdefault("reopens_s", 0.0)  # as it was when the pack was put on the log
 
 
 def rename_in_message(what: str, raw: dict[str, Any]) -> str:

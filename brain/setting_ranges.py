@@ -20,6 +20,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "hold_off_s": (0, 3600),
     "stale_s": (1, 86_400),
     "approval_s": (60, 7 * 86_400),
+    "reopens_s": (0, 86_400),
     "breaker_runs": (1, 10_000),
     "breaker_within_s": (60, 7 * 86_400),
     "same_cause_nodes": (1, 10_000),

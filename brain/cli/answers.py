@@ -327,6 +327,13 @@ class EvidenceJson(TypedDict):
     at: str | None
 
 
+class EpisodeJson(TypedDict):
+    opened_at: str | None
+    closed_at: str | None
+    why: str
+    nodes: int
+
+
 class IncidentPagesJson(TypedDict):
     sent: int
     first_at: str | None
@@ -374,6 +381,8 @@ class IncidentJson(TypedDict):
     opened_at: str | None
     closed_at: str | None
     closed_why: str
+    times: int
+    episodes: list[EpisodeJson]
     rule: str
     because: str
     because_zh: str

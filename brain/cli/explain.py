@@ -172,6 +172,14 @@ def _head(incident: IncidentJson, width: int) -> Iterator[str]:
     yield from labelled(t("since"), clock(incident["opened_at"]), width)
     if incident["closed_at"]:
         yield from labelled(t("until"), f"{clock(incident['closed_at'])}: {incident['closed_why']}", width)
+    for number, one in enumerate(incident.get("episodes", [])):
+        was = t(
+            "{since} to {until}: {why}",
+            since=clock(one["opened_at"]),
+            until=clock(one["closed_at"]),
+            why=one["why"],
+        )
+        yield from labelled(t("before") if not number else "", was, width)
     if incident["explained_by"]:
         yield from labelled(t("explained by"), incident["explained_by"], width)
     pages = incident["pages"]

@@ -7,6 +7,7 @@ from typing import Any
 from agent.contract import subjects
 from agent.contract.commands import Outcome
 from brain.console.api.incident_shapes import (
+    EpisodeShape,
     EvidenceShape,
     IncidentPagesShape,
     IncidentShape,
@@ -45,6 +46,16 @@ def incident(raw: Mapping[str, Any]) -> IncidentShape:
         opened_at=iso(raw["opened_at"]),
         closed_at=iso(raw["closed_at"]),
         closed_why=told(raw["closed_why"]),
+        times=raw.get("times", 1),
+        episodes=[
+            EpisodeShape(
+                opened_at=iso(one["opened_at"]),
+                closed_at=iso(one["closed_at"]),
+                why=told(one["why"]),
+                nodes=one["nodes"],
+            )
+            for one in raw.get("episodes", ())
+        ],
         rule=raw["rule"],
         because=raw["because"],
         because_zh=raw.get("because_zh", ""),

@@ -13,7 +13,7 @@ from agent.contract.messages import Event
 from brain.core import consequences, hit, incidents, left_drained, recurrence, reloading
 from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.faults import at_once, cards, drift, late, reports, stragglers, suspects, symptoms
+from brain.core.faults import at_once, cards, drift, late, reports, rollouts, stragglers, suspects, symptoms
 from brain.core.healing import jobs, observing, patience, run_states, steps
 from brain.core.index import Index
 from brain.core.inputs import (
@@ -250,6 +250,8 @@ class Engine:
                 ctx.changed.extend(symptoms.recovered_long_ago(ctx, what))
             case "releases":
                 ctx.changed.extend(suspects.judge(ctx, what))
+            case rollouts.TIMER:
+                rollouts.forget(ctx, what)
             case "recurred":
                 recurrence.forget(ctx, what)
             case "hold":

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from brain.core import affected, explaining, ids, known, listed, recurrence, several
+from brain.core import affected, explaining, ids, known, listed, recurrence, reopening, several
 from brain.core.context import Context
 from brain.core.faults import at_once, cards, parts, releases, situations, sprees, wider
 from brain.core.healing import at_work, drains, runs
-from brain.core.pack.spec import Paging, Priority, Rule
+from brain.core.healing.told import remedied_alike
+from brain.core.pack.spec import Paging, Priority, Rule, Scalar
 from brain.core.pack.topology import JOB, node_of, type_of
 from brain.core.paging import escalation
 from brain.core.state import Incident, IncidentState, RunState, SymptomState
@@ -27,6 +28,7 @@ class IncidentTrigger(StrEnum):
     STAYED_CLEAR = "stayed clear"  # for the resolve delay
     ABSORBED = "absorbed"  # another incident explains it
     CLOSED_BY_OPERATOR = "closed by an operator"
+    CAME_BACK = "came back"  # soon after it was over
 
 
 S, T = IncidentState, IncidentTrigger
@@ -42,6 +44,8 @@ TRANSITIONS: dict[tuple[IncidentState, IncidentTrigger], IncidentState] = {
     (S.NEEDS_HUMAN, T.CLEARED): S.RECOVERED,
     (S.RECOVERED, T.RECURRED): S.OPEN,
     (S.RECOVERED, T.STAYED_CLEAR): S.CLOSED,
+    (S.CLOSED, T.CAME_BACK): S.SETTLING,
+    (S.EXPLAINED, T.CAME_BACK): S.SETTLING,  # explained within its hold-off, of one that was closed before
     **dict.fromkeys(((state, T.ABSORBED) for state in _LASTING), S.EXPLAINED),
     **dict.fromkeys(((state, T.CLOSED_BY_OPERATOR) for state in _LASTING), S.CLOSED),
 }
@@ -56,12 +60,15 @@ def transition(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: 
     in_hold_off = incident.state is S.SETTLING and after in OVER  # over before a page was sent
     incident.state = after
     ctx.show(incident)
-    data: dict[str, str | bool] = {"cause": incident.cause, "quiet": in_hold_off}
+    data: dict[str, str | bool] = {"cause": incident.cause, "quiet": in_hold_off and incident.times < 2}
     ctx.note(f"incident.{after}", why, incident=incident.id, scope=incident.scope, data=data)
     if in_hold_off and after is S.CLOSED:
         at_work.ended(ctx, incident)
     if after in OVER:
         _end(ctx, incident, why, by_operator=trigger is T.CLOSED_BY_OPERATOR)
+        if trigger is T.STAYED_CLEAR or (in_hold_off and trigger is not T.CLOSED_BY_OPERATOR):
+            reopening.over(ctx, incident, in_hold_off=in_hold_off)
+        forget_if_done(ctx, incident)
     return True
 
 
@@ -88,7 +95,6 @@ def _end(ctx: Context, incident: Incident, why: str, *, by_operator: bool) -> No
     ctx.released.append(incident)
     ctx.cancel_timer(f"incident:{incident.id}")
     escalation.resolve(ctx, incident, why)
-    forget_if_done(ctx, incident)
 
 
 def _stands_there(ctx: Context, incident: Incident, node: str) -> bool:
@@ -107,6 +113,7 @@ def forget_if_done(ctx: Context, incident: Incident) -> None:
     if incident.state in OVER and not incident.pages.waiting and not stopping:
         ctx.state.incidents.pop(incident.id, None)
         escalation.forget(ctx, incident)
+        reopening.forgotten(ctx, incident)
         for run in incident.runs:
             ctx.state.runs.pop(run, None)
             ctx.index.claims.pop(run, None)
@@ -218,10 +225,11 @@ def _open(ctx: Context, rule: Rule, cause: str, match_at: str, *, node: bool = F
     """Opens the incident of a match. `node`: several parts have it, and it is the node's."""
     scope = f"node/{node_of(match_at)}" if node else match_at
     severity, hold_off_s = wider.urgency(ctx, rule, scope)
+    former = reopening.known(ctx, cause, scope)
     incident = Incident(
-        id=ids.hashed(ids.INCIDENT, ctx.cause, cause, scope),
+        id=former.id if former is not None else ids.hashed(ids.INCIDENT, ctx.cause, cause, scope),
         cause=cause,
-        state=S.SETTLING,
+        state=S.SETTLING if former is None else TRANSITIONS[S.CLOSED, T.CAME_BACK],
         severity=severity,
         scope=scope,
         node=node_of(scope),
@@ -245,6 +253,8 @@ def _open(ctx: Context, rule: Rule, cause: str, match_at: str, *, node: bool = F
     if past := cards.opened(ctx, incident):
         incident.past, incident.past_zh = past.en, past.zh
     several.tell_why(incident, rule)
+    if former is not None:
+        reopening.begin(ctx, incident, former)
     ctx.state.incidents[incident.id] = incident
     ctx.state.dismissed.pop(ids.key(rule.name, match_at), None)
     ctx.index.add_incident(incident)
@@ -254,19 +264,11 @@ def _open(ctx: Context, rule: Rule, cause: str, match_at: str, *, node: bool = F
     incident.stale = bool(incident.evidence) and all(
         ctx.now - fact.at > stale_s for fact in incident.evidence
     )
-    ctx.note(
-        "incident.opened",
-        f"{cause} at {scope}: {incident.because}",
-        incident=incident.id,
-        scope=scope,
-        data={
-            "cause": cause,
-            "rule": rule.name,
-            "pack": incident.pack,
-            "severity": incident.severity,
-            "symptoms": list(incident.symptoms),
-        },
-    )
+    data: dict[str, Scalar | list[str]] = {"cause": cause, "rule": rule.name, "pack": incident.pack}
+    data |= {"severity": incident.severity, "symptoms": list(incident.symptoms)}
+    text = f"{cause} at {scope}: {incident.because}"
+    kind = "incident.opened" if former is None else "incident.reopened"
+    ctx.note(kind, text, incident=incident.id, scope=scope, data=data)
     ctx.show(incident)
     if not recurrence.never_left(ctx, incident):
         recurrence.came(ctx, incident)
@@ -360,7 +362,9 @@ def _take_over_all(ctx: Context, by: Incident, explained: list[Incident]) -> Non
 def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
     """The incident explains another one, which ends."""
     other.explained_by = by.id
-    if other.pages.first_at and by.page is Paging.FAILURE:
+    called = bool(other.pages.first_at) and by.page is Paging.FAILURE
+    known_by_now = called and remedied_alike(ctx, by, other)
+    if called and not known_by_now:
         by.page = Paging.OPEN  # whoever was called for the other one hears of what took it over
     known.keep(ctx, by, other)
     by.explains += 1
@@ -368,6 +372,7 @@ def _take_over(ctx: Context, by: Incident, other: Incident) -> None:
     wider.inherits(ctx, by, other)
     if not wider.stood_before(ctx, by, other):
         escalation.passed_on(ctx, by, other)
+        by.pages.was = None if known_by_now else by.pages.was
     told = f"incident {by.id}" + (f", whose alert is {by.pages.key}" if by.pages.key else "")
     its_own = parts.of_former(ctx, by, other)
     transition(ctx, other, T.ABSORBED, f"{by.cause} at {by.scope} explains it ({told})")

@@ -62,6 +62,7 @@ def never_left(ctx: Context, incident: Incident) -> bool:
 def forget(ctx: Context, key: str) -> None:
     """The timer of `came` fired: nothing came since."""
     ctx.state.recurred.pop(key, None)
+    ctx.state.lately_closed.pop(key, None)
     ctx.index.remove_recurred(key)
 
 

@@ -15,7 +15,7 @@ from brain.core.pack.spec import Mode, Pack, Paging, Priority, Runbook, Scalar
 # timers that belong to what people arranged, or to what is remembered of faults that are over
 # By how much timestamps run backwards where nobody has set a clock: another server of a cluster leads the log.
 STANDS_STILL_S = 2.0
-KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:", "releases:")
+KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:", "releases:", "rollout:")
 GPUWARD = "gpuward"  # who has set a mode that no person has set
 
 
@@ -332,6 +332,8 @@ class PageState:
     faces: list[AlertFace] = field(default_factory=list)
     # channel group -> what it will be told first, at the end of a maintenance window; empty: nobody is
     later: dict[str, str] = field(default_factory=dict)
+    # when people last heard that its fault had come, for the first time or again; 0: never
+    came_told_at: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -471,9 +473,38 @@ class HitNode:
     unlisted: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """One time that an incident was open, of one that was opened again."""
+
+    opened_at: float
+    closed_at: float
+    # why it was over
+    why: str
+    # how many nodes showed it
+    nodes: int
+
+
+@dataclass(slots=True, kw_only=True)
+class LatelyClosed:
+    """What is kept of an incident that is over while its fault may come back: then it is opened again (decision 85)."""
+
+    # of the incident
+    id: str
+    closed_at: float
+    # how often it has been open
+    times: int
+    # the last of these; bounded
+    episodes: list[Episode]
+    # how many runs it had: further ones are numbered on
+    runs: int
+    # its alert, once everything was delivered; empty until then
+    pages: PageState = field(default_factory=PageState)
+
+
 @dataclass(slots=True, kw_only=True)
 class Incident:
-    """What people see: one fault, from open to closed."""
+    """What people see: one fault, from open to closed; and open again, if it comes back soon."""
 
     id: str
     cause: str
@@ -554,6 +585,12 @@ class Incident:
     vouched_by: str = ""
     closed_at: float = 0.0
     closed_why: str = ""
+    # how often it has been opened; `opened_at` is the last time
+    times: int = 1
+    # when it was open before; of many the last times
+    episodes: list[Episode] = field(default_factory=list)
+    # how many runs it had before it was opened again
+    runs_before: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -584,6 +621,30 @@ class Node:
     started_at: float = 0.0
     # when the first of several starts was that came soon after each other; 0: there was one
     starts_since: float = 0.0
+    # when it was last heard before it became unreachable, and when it was heard again; 0: it never was
+    silent_at: float = 0.0
+    back_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade:
+    """A node that was silent, and told another version when it was back."""
+
+    # when it told that
+    at: float
+    # when it was last heard before, and how long it was silent
+    silent_at: float
+    away_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class RollOut:
+    """A version that came to nodes while they were silent."""
+
+    # by node; for an hour
+    done: dict[str, Upgrade] = field(default_factory=dict)
+    # how many fell silent together, at most
+    batch: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -808,6 +869,8 @@ class State:
     dismissed: dict[str, float] = field(default_factory=dict)
     # "<cause>@<scope>" -> when it came up lately
     recurred: dict[str, list[float]] = field(default_factory=dict)
+    # "<cause>@<scope>" -> its incident that is over, and is opened again if the fault comes back; at most as long as `recurred`
+    lately_closed: dict[str, LatelyClosed] = field(default_factory=dict)
     # node -> when remedies disrupted it lately; bounded
     remedied: dict[str, list[float]] = field(default_factory=dict)
     # node -> the days on which it needed a remedy, the oldest first; for 28 days; bounded
@@ -846,6 +909,10 @@ class State:
     shifts: dict[str, tuple[float, float]] = field(default_factory=dict)
     # node -> since when it has had its versions
     traits: dict[str, Traits] = field(default_factory=dict)
+    # node that is unreachable now -> when it was last heard
+    silent: dict[str, float] = field(default_factory=dict)
+    # "<field of node.inventory> <value>" -> the nodes to which it came lately; until none has for an hour
+    rollouts: dict[str, RollOut] = field(default_factory=dict)
     # "<symptom>" or "<symptom>/<xid>" -> node -> when it last began there, the newest last; for 28 days; bounded
     ill: dict[str, dict[str, float]] = field(default_factory=dict)
     # "<figure> <what the nodes are made of>" -> node -> its newest value, the newest last; bounded

@@ -225,5 +225,5 @@ def test_a_gate_that_stops_a_ladder_after_its_page_is_told() -> None:
     it.event(200, "link.state", "link/eth1", up=False)
     it.run(300)
     last = [page for page in it.time.pages if page.what != "resolve"][-1]
-    assert last.text.startswith("gpuward gave up: ")
+    assert "gpuward gave up: " in last.text
     assert last.subject.state is IncidentState.NEEDS_HUMAN

@@ -26,6 +26,15 @@ class EvidenceShape(Shape):
     at: Time | None = Field(description="When the fact occurred.")
 
 
+class EpisodeShape(Shape):
+    """One time that an incident was open which was opened again later."""
+
+    opened_at: Time | None
+    closed_at: Time | None
+    why: str = Field(description="Why it was over.")
+    nodes: int = Field(description="How many nodes it was about.")
+
+
 class IncidentPagesShape(Shape):
     """Who was told of an incident."""
 
@@ -51,9 +60,15 @@ class IncidentShape(Shape):
     scope: str = Field(description="`<kind>/<name>`, such as `node/gpu-01`.")
     node: str = Field(description="Empty: the scope is wider than a node.")
     nodes: int = Field(description="How many nodes it is about.")
-    opened_at: Time | None
+    opened_at: Time | None = Field(description="Of one that was opened again: the last time.")
     closed_at: Time | None
     closed_why: str
+    times: int = Field(
+        description="How often it has been opened: its fault came back soon after it was over."
+    )
+    episodes: list[EpisodeShape] = Field(
+        description="When it was open before, in order; of many the last ones."
+    )
     rule: str
     because: str
     because_zh: str = Field(description="The same in Chinese; empty: there is only the English.")

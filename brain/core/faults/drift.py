@@ -20,7 +20,7 @@ from agent.contract.messages import Event
 from brain.core import ids
 from brain.core.baseline import Baseline
 from brain.core.context import Context
-from brain.core.faults import releases, suspects, symptoms
+from brain.core.faults import releases, rolled_out, suspects, symptoms
 from brain.core.pack.spec import Symptom
 from brain.core.state import Evidence, SymptomState
 
@@ -43,7 +43,8 @@ def feed(ctx: Context, event: Event) -> list[SymptomState]:
     for symptom in compared:
         changed += _compare(ctx, symptom, baselines[symptom.name], event, before, values)
     if event.kind == releases.KIND:
-        releases.moved(ctx, event.node, before, values)
+        rolled_out_too = releases.moved(ctx, event.node, before, values)
+        changed += rolled_out.seen(ctx) if rolled_out_too else ()
         changed += suspects.left(ctx) if before != values else ()
     return changed
 

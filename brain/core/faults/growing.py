@@ -2,7 +2,7 @@
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import spread, wider
+from brain.core.faults import places, spread, wider
 from brain.core.pack.shared import GENERATED, SMALL
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL
@@ -60,22 +60,37 @@ def may_be_shared(ctx: Context, incident: Incident) -> str:
 
 
 def _still_grows(ctx: Context, incident: Incident) -> str:
-    """Why a place waits: there or around it one node after the other falls ill, still. The cell has nothing wider, and people who
-    wrote a rule for a place have said how long it waits.
+    """Why a place waits: there or around it one node after the other falls ill, still, or one place after the other. The cell has
+    nothing wider, and people who wrote a rule for a place have said how long it waits, unless they are up for another one.
     """
     rule = ctx.compiled.rules.get(incident.rule)
     found = wider.counted(ctx, rule, incident.scope) if rule is not None else None
-    if found is None or incident.scope == CELL or not found[0].name.startswith(GENERATED):
+    if found is None or incident.scope == CELL:
         return ""
     spec, wide = found
-    if ctx.now >= incident.opened_at + (AWAKE_S if _people_know(ctx, spec.of) else HELD_BACK_S):
+    awake = _people_know(ctx, spec.of)
+    if not awake and not spec.name.startswith(GENERATED):
+        return ""
+    if ctx.now >= incident.opened_at + (AWAKE_S if awake else HELD_BACK_S):
         return ""
     began = [at for at in wide.members.values() if at >= wide.cause_at]
     pause_s = (max(began) - min(began)) / (len(began) - 1) if len(began) > 1 else 0.0
+    pause_s = max(pause_s, _after_another_s(ctx, spec, wide) if awake else 0.0)
     around = ctx.state.symptoms.get(ids.key(wider.counter_at(ctx, spec.of, CELL), CELL), wide)
     if not pause_s or ctx.now >= around.arrived + PACES * pause_s:
         return ""
     return "ever more nodes fall ill, there or around it: a wider place may be the cause"
+
+
+def _after_another_s(ctx: Context, spec: Symptom, wide: SymptomState) -> float:
+    """How long after another place of its kind it fell ill; 0: long after, or none did."""
+    here = min(wide.members.values())
+    others = [
+        here - max(one.members.values())
+        for scope, one in ctx.index.spread_at.get(spec.name, {}).items()
+        if scope != wide.scope and one.members
+    ]
+    return min((abs(each) for each in others if abs(each) <= places.APART_S), default=0.0)
 
 
 def _people_know(ctx: Context, of: str) -> bool:

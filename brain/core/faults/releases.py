@@ -9,7 +9,7 @@ from agent.contract.messages import clip
 from brain.core import ids
 from brain.core.baseline import parsed
 from brain.core.context import Context
-from brain.core.faults import jobs, spread
+from brain.core.faults import jobs, rollouts, spread
 from brain.core.pack.spec import Paging, Symptom
 from brain.core.pack.topology import CELL, JOB, RELEASE, node_of, type_of
 from brain.core.state import State, SymptomState, Traits
@@ -32,15 +32,16 @@ _NO_FAULTS = ("gpu.version_mismatch", "gpu.setting", "gpu.idle", "gpu.spinning",
 _XID = "xid"  # the field that tells the faults of one symptom apart
 
 
-def moved(ctx: Context, node: str, before: str | None, values: str) -> None:
+def moved(ctx: Context, node: str, before: str | None, values: str) -> bool:
     """A node told its versions: `before` and `values` are as State.peers keeps them. One that it does not tell for now, as
-    while it boots, is the one it told last.
+    while it boots, is the one it told last. Returns whether that is news of a roll-out.
     """
     known = ctx.state.traits.get(node)
     if known is None:
         known = ctx.state.traits[node] = Traits(since=ctx.now if before is None else 0.0)
     if before is None or before == values:
-        return
+        return False
+    seen = False
     was, now = parsed(before), parsed(values)
     for trait in {**was, **now}:
         old = was.get(trait) or known.untold.pop(trait, "")
@@ -49,6 +50,8 @@ def moved(ctx: Context, node: str, before: str | None, values: str) -> None:
             known.untold[trait] = old
         elif old and new != old:
             known.changed[trait] = ctx.now + SETTLES_S
+            seen = rollouts.told(ctx, node, trait, new) or seen
+    return seen
 
 
 def value(state: State, node: str, trait: str) -> str:
@@ -142,6 +145,7 @@ _HERE = (*_PARTS, "node")
 def forget_node(ctx: Context, node: str) -> None:
     """A node is gone for good."""
     ctx.state.traits.pop(node, None)
+    rollouts.forget_node(ctx, node)
     for key in list(ctx.state.ill):
         ctx.state.ill[key].pop(node, None)
         if not ctx.state.ill[key]:

@@ -19,8 +19,11 @@ def node_state(ctx: Context, given: NodeState) -> None:
         return
     node.alive = given.alive
     if given.alive:
+        node.back_at = ctx.now
+        ctx.state.silent.pop(given.node, None)
         _event(ctx, given.node, vocabulary.NODE_RETURNED, Severity.INFO, {})
     else:
+        node.silent_at = ctx.state.silent[given.node] = ctx.now - given.silent_s
         _event(ctx, given.node, vocabulary.NODE_UNREACHABLE, Severity.ERROR, {"silent_s": given.silent_s})
 
 

@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from agent.contract.components import NODE
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import at_once
+from brain.core.faults import at_once, creeping, rollouts
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, JOB, component_of, node_of
 from brain.core.state import Burst, SetAside, SymptomState
@@ -37,6 +37,13 @@ def watchers(ctx: Context, name: str, scope: str, jobs: Sequence[str] = ()) -> l
             else ctx.compiled.topology.all_at(node, component_of(scope), symptom.scope)
         )
     ]
+
+
+def counting(ctx: Context, state: SymptomState) -> list[tuple[Symptom, str, str]]:
+    """The same for an active symptom: none, where a roll-out explains why its node is silent."""
+    if rollouts.stands_aside(ctx, state.name, state.scope):
+        return []
+    return watchers(ctx, state.name, state.scope, state.jobs)
 
 
 def shows(ctx: Context, name: str, node: str, symptom: Symptom, scope: str) -> bool:
@@ -107,9 +114,13 @@ def takes(ctx: Context, symptom: Symptom, wide: SymptomState) -> int:
 
 def reached(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """So many nodes show it now; or so many began within `within_s`, and at least half as many of these show it still; or they
-    fell ill at once.
+    fell ill at once; or one after the other, while the nodes of other places did not.
     """
-    return _is_large(ctx, symptom, wide) or at_once.began_together(ctx, symptom, wide)
+    return (
+        _is_large(ctx, symptom, wide)
+        or at_once.began_together(ctx, symptom, wide)
+        or creeping.suspected(ctx, symptom, wide)
+    )
 
 
 def _is_large(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
@@ -144,7 +155,10 @@ def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """
     if wide.cause_at:
         return False
-    wide.at_once = not _is_large(ctx, symptom, wide) and at_once.began_together(ctx, symptom, wide)
+    large = _is_large(ctx, symptom, wide)
+    wide.at_once = not large and at_once.began_together(ctx, symptom, wide)
+    if not (wide.active or large or wide.at_once):
+        creeping.tell(ctx, symptom, wide)
     begun = sorted(_begun(ctx, wide), reverse=True)
     first, count = max(begun, default=0.0), 1
     for later, earlier in pairwise(begun):

@@ -144,8 +144,8 @@ def start(ctx: Context, key: str, state: SymptomState) -> Iterator[SymptomState]
         data={"symptom": state.name, "events": [e.id for e in state.evidence]},
     )
     yield state
-    for symptom, place, node in spread.watchers(ctx, state.name, state.scope, state.jobs):
-        yield from _count_in(ctx, symptom, place, node, state)
+    for symptom, place, node in spread.counting(ctx, state):
+        yield from count_in(ctx, symptom, place, node, state)
     releases.fell_ill(ctx, state)
     jobs.falls_ill(ctx, state.name, node_of(state.scope))
 
@@ -188,7 +188,7 @@ def recovered_long_ago(ctx: Context, key: str) -> list[SymptomState]:
     spread.forget_old(ctx, key)
     wide = ctx.state.symptoms.get(key)
     symptom = ctx.compiled.symptoms.get(ids.name_of(key))
-    return list(_recount(ctx, key, symptom, wide)) if wide is not None and symptom is not None else []
+    return list(recount(ctx, key, symptom, wide)) if wide is not None and symptom is not None else []
 
 
 def _end(
@@ -212,9 +212,10 @@ def _end(
     yield state
 
 
-def _count_in(
+def count_in(
     ctx: Context, symptom: Symptom, scope: str, node: str, state: SymptomState
 ) -> Iterator[SymptomState]:
+    """A node counts in a wider scope."""
     key = ids.key(symptom.name, scope)
     wide = ctx.state.symptoms.get(key)
     if wide is None:
@@ -246,7 +247,7 @@ def count_job_in(ctx: Context, state: SymptomState, job: str) -> Iterator[Sympto
     """The log of one more job tells what is active on a node."""
     for symptom, place, node in spread.watchers(ctx, state.name, state.scope, (job,)):
         if place == job:
-            yield from _count_in(ctx, symptom, place, node, state)
+            yield from count_in(ctx, symptom, place, node, state)
 
 
 def _count_out_of(ctx: Context, name: str, scope: str, by: Sequence[str]) -> Iterator[SymptomState]:
@@ -256,7 +257,7 @@ def _count_out_of(ctx: Context, name: str, scope: str, by: Sequence[str]) -> Ite
         wide = ctx.state.symptoms.get(key)
         if wide is not None and node in wide.members and not spread.shows(ctx, name, node, symptom, place):
             spread.recovers(ctx, symptom, wide, node)
-            yield from _recount(ctx, key, symptom, wide)
+            yield from recount(ctx, key, symptom, wide)
 
 
 def forget_node(ctx: Context, node: str, why: str) -> Iterator[SymptomState]:
@@ -270,17 +271,17 @@ def forget_node(ctx: Context, node: str, why: str) -> Iterator[SymptomState]:
         wide = ctx.state.symptoms[key]
         symptom = ctx.compiled.symptoms.get(wide.name)
         if symptom is not None:
-            yield from _recount(ctx, key, symptom, wide)
+            yield from recount(ctx, key, symptom, wide)
 
 
 def new_places(ctx: Context) -> Iterator[SymptomState]:
     """Other places, or other spreads, are in force: each node counts where it belongs now, and nowhere else."""
     for state in list(ctx.state.symptoms.values()):
-        around = spread.watchers(ctx, state.name, state.scope, state.jobs) if state.active else ()
+        around = spread.counting(ctx, state) if state.active else ()
         for symptom, place, node in around:
             wide = ctx.state.symptoms.get(ids.key(symptom.name, place))
             if wide is None or node not in wide.members:
-                yield from _count_in(ctx, symptom, place, node, state)
+                yield from count_in(ctx, symptom, place, node, state)
     for key, aside in ctx.state.set_aside.items():
         for symptom, place, node in spread.watchers(ctx, *ids.split(key), aside.jobs):
             wide_key = ids.key(symptom.name, place)
@@ -299,7 +300,7 @@ def new_places(ctx: Context) -> Iterator[SymptomState]:
         if not wide.active and spread.reached(ctx, spec, wide):
             spread.date(ctx, spec, wide)
             yield from start(ctx, key, wide)
-        yield from _recount(ctx, key, spec, wide)
+        yield from recount(ctx, key, spec, wide)
 
 
 def more_nodes(ctx: Context) -> Iterator[SymptomState]:
@@ -307,10 +308,10 @@ def more_nodes(ctx: Context) -> Iterator[SymptomState]:
     for wide in list(ctx.index.active.get(CELL, {}).values()):
         symptom = ctx.compiled.symptoms.get(wide.name)
         if wide.members and symptom is not None:
-            yield from _recount(ctx, ids.key(wide.name, wide.scope), symptom, wide)
+            yield from recount(ctx, ids.key(wide.name, wide.scope), symptom, wide)
 
 
-def _recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> Iterator[SymptomState]:
+def recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> Iterator[SymptomState]:
     """Ends a spread that is over; forgets one that nobody shows."""
     if wide.active and spread.over(ctx, symptom, wide):
         count = len(wide.members)
@@ -336,7 +337,7 @@ def tick(ctx: Context, key: str) -> list[SymptomState]:
     if symptom is None:
         return list(end(ctx, state, "its definition was removed", proven=False)) if state.active else []
     if symptom.detect == "spread":
-        changed = list(_recount(ctx, key, symptom, state))
+        changed = list(recount(ctx, key, symptom, state))
         if not changed and asking.is_unjudged(ctx, symptom, state):
             return [asking.judged_now(state)]
         return changed

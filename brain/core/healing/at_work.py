@@ -7,10 +7,12 @@ for the rule's `drained_s` is told all the same, for a node may be forgotten: on
 
 from brain.core.context import Context
 from brain.core.effects import AskJobs
+from brain.core.faults import rolled_out, rollouts
 from brain.core.pack.spec import Rule
 from brain.core.state import Incident, IncidentState
 
 ANSWERS_S = 20.0  # so long the scheduler may take; then it is told as of any other node
+ASKED_S = 5.0  # so long it is seen whether others are away with it, and share a cause
 AGAIN_S = 300.0  # how often it is asked again whether the drain stands
 _ASKED = "the scheduler is asked whether somebody has drained it"
 _AT_WORK = "may be at work on it"
@@ -20,6 +22,12 @@ MAX_NODES = 4096  # whose silences are remembered
 
 def why_not_yet(ctx: Context, rule: Rule | None, incident: Incident) -> tuple[str, float]:
     """Why an incident whose hold-off is over is not told yet, and in how many seconds that is asked again; empty: it is told."""
+    if (rollout := rollouts.why_silent(ctx, incident.scope, incident.symptoms)) is not None:
+        return rollout.text, min(AGAIN_S, rollout.until - ctx.now)
+    if incident.waits.endswith(rollouts.NEXT):  # it was taken for that, and is not any more
+        incident.waits = "it has been away for too long to be part of a roll-out"
+        ctx.changed.extend(rolled_out.no_more(ctx))
+        return incident.waits, ASKED_S
     settings = ctx.compiled.settings
     if rule is None or not incident.node or not settings.ask_jobs or not rule.drained_s:
         return "", 0.0

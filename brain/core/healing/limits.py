@@ -9,7 +9,7 @@ from agent.contract.actions.spec import Disrupts
 from agent.contract.counted import counted
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import job_suspects, lemons, racks, sprees
+from brain.core.faults import creeping, job_suspects, lemons, racks, sprees
 from brain.core.healing import approvals, plans, unanswered
 from brain.core.healing.verdicts import Case, Decision, Verdict
 from brain.core.pack.topology import CELL, type_of
@@ -135,7 +135,7 @@ def related(case: Case) -> Verdict | None:
     ctx, run = case.ctx, case.run
     if run.counted or not run.node or run.requested_by or approvals.valid(ctx, run):
         return None
-    why = _within_the_hour(case) or _where_one_job_ran(case) or _within_a_day(case)
+    why = _within_the_hour(case) or _where_one_job_ran(case) or _within_a_day(case) or _in_one_place(case)
     if not why:
         return None
     reason = f"{why}; `gpuward approve` lets this one go on"
@@ -185,6 +185,13 @@ def _within_a_day(case: Case) -> str:
     return (
         f"{_were_treated(case, nodes, 'a day')}: these belong together{_in_common(ctx, [*nodes, run.node])}"
     )
+
+
+def _in_one_place(case: Case) -> str:
+    """The place may be the cause, though its nodes fall ill too slowly to be counted together."""
+    treated = [node for node in _nodes_of(_treated(case, creeping.WITHIN_S)) if node != case.run.node]
+    why = creeping.of_one_place(case.ctx, case.run.node, case.run.scope, treated) if treated else ""
+    return f"{case.incident.cause}: {why}" if why else ""
 
 
 def _treated(case: Case, within_s: float) -> list[Disruption]:

@@ -51,7 +51,7 @@ def start(
     if runbook is None:
         return None
     run = Run(
-        id=f"{incident.id}.r{len(incident.runs) + 1}",
+        id=f"{incident.id}.r{incident.runs_before + len(incident.runs) + 1}",
         incident=incident.id,
         runbook=runbook,
         pack=ctx.compiled.pack.version,

@@ -11,7 +11,7 @@ from agent.contract.messages import clip
 from brain.core.context import Context
 from brain.core.healing import drains
 from brain.core.pack.spec import NAMED, PAGE, Scalar
-from brain.core.state import Run, StepRecord
+from brain.core.state import Incident, Run, StepRecord
 
 MAX_WHY = 140  # characters of a step's reason
 EVIDENCE = ("evidence.collect", "bmc.evidence")
@@ -44,6 +44,14 @@ def tried(run: Run) -> bool:
 def only_tells(run: Run) -> bool:
     """Whether nothing is done by the run's runbook but to page."""
     return bool(run.runbook.rungs) and all(rung.do == PAGE for rung in run.runbook.rungs)
+
+
+def remedied_alike(ctx: Context, by: Incident, former: Incident) -> bool:
+    """Whether one incident brings nothing new to whoever was called for another one at its place: what is done about it was done
+    for that already, as its last resort.
+    """
+    done = [ctx.state.runs[one].runbook.name for one in former.runs if one in ctx.state.runs]
+    return by.scope == former.scope and by.severity >= former.severity and by.runbook in done
 
 
 def drained(ctx: Context, run: Run) -> str:

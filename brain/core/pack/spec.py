@@ -470,6 +470,9 @@ class Settings:
     stale_s: float = 120.0
     # how long an approval is valid
     approval_s: float = 3600.0
+    # a fault that comes back within this time of its incident's end opens that incident again, under the same alert; 0: each time
+    # is an incident of its own. At most a day
+    reopens_s: float = 28_800.0
     # maintenance windows: nothing disruptive in their scopes without an approval, and what lies within them calls nobody before
     # their end, P0 excepted
     maintenance: tuple[Window, ...] = ()

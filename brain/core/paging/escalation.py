@@ -11,7 +11,7 @@ retries them; `grouping.py` collects the alerts of a storm or of a digest.
 from brain.core.context import Context
 from brain.core.inputs import Delivery
 from brain.core.pack.spec import ONCALL, EscalationStep, Priority
-from brain.core.paging import alerts, grouping, once, queue, quiet, tickets
+from brain.core.paging import again, alerts, grouping, once, queue, quiet, tickets
 from brain.core.paging.queue import What
 from brain.core.state import AlertGroup, Incident, IncidentState
 
@@ -39,16 +39,18 @@ def page(
         why = f"{incident.page_once} was paged for another incident: {text}"
         ctx.note("page.left_out", why, incident=incident.id, scope=incident.scope)
         return
+    if what == "update" and _said_before(incident, f"{to}: {text}"):
+        return
     if chain and incident.pages.was is not None:
         _tell_whose(ctx, incident, text)
         return
-    if what == "update" and _said_before(incident, f"{to}: {text}"):
-        return
     first = not incident.pages.first_at
+    if again.is_back(incident):
+        text = again.words(ctx, incident, text)
     for group in _who_hears(ctx, incident) if chain else [to]:
         _notify(ctx, incident, what, text, group)
     if first:
-        incident.pages.first_at = ctx.now
+        incident.pages.first_at = incident.pages.came_told_at = ctx.now
     open_ticket(ctx, incident, text)
     if first and incident.pages.acked_by:
         _tell_acknowledged(ctx, incident)
@@ -118,8 +120,16 @@ def urgent(ctx: Context, incident: Incident, text: str) -> None:
 
 
 def open_page(ctx: Context, incident: Incident, text: str) -> None:
-    """Pages the escalation chain, unless a group of it has been paged for this incident, and knows that it is this one."""
-    if incident.pages.was is not None or not any(
+    """Pages the escalation chain, unless a group of it has been paged for this incident, and knows that it is this one.
+
+    Of one that was opened again it hears as again.py says.
+    """
+    if again.is_back(incident) and incident.pages.was is None:
+        if again.is_news(ctx, incident):
+            page(ctx, incident, "update", again.words(ctx, incident, text))
+        else:
+            again.wait(ctx, incident)
+    elif incident.pages.was is not None or not any(
         step.to in incident.pages.notified for step in _chain(ctx, incident)
     ):
         page(ctx, incident, "open", text)
@@ -152,6 +162,8 @@ def raised(ctx: Context, incident: Incident, before: Priority) -> None:
     acked_by, pages.acked_by = pages.acked_by, ""
     if not pages.first_at:
         look_again(ctx, incident)
+        if again.is_back(incident):
+            page(ctx, incident, "update", again.words(ctx, incident, f"it is {incident.severity} by now"))
         return
     pages.severities.append(before)
     text = f"raised from {before} to {incident.severity}"
@@ -233,7 +245,8 @@ def acknowledge(ctx: Context, incident: Incident, who: str, how: str = "") -> No
     pages.acked_by = who
     _stop_timers(ctx, incident)
     queue.note(ctx, incident, "page.acked", f"acknowledged by {who}{how}")
-    _tell_acknowledged(ctx, incident)
+    if not again.is_back(incident):  # then nobody has heard of it this time
+        _tell_acknowledged(ctx, incident)
 
 
 def _tell_acknowledged(ctx: Context, incident: Incident) -> None:
@@ -335,6 +348,9 @@ def _recipients(ctx: Context, incident: Incident) -> list[str]:
 def _repeat(ctx: Context, about: Incident | AlertGroup) -> None:
     """Repeats a page that is not acknowledged; not to a group whose last page is still being delivered."""
     pages = about.pages
+    if isinstance(about, Incident) and again.is_back(about) and again.lasts(about):
+        page(ctx, about, "update", again.words(ctx, about, f"it lasts this time: {about.because}"))
+        return
     if pages.acked_by or pages.resolved or not pages.first_at:
         return
     waits = ctx.compiled.settings.page_repeat_s

@@ -47,8 +47,8 @@ def test_an_incident_goes_along_its_table_and_no_other_way(
 
 
 def test_what_is_over_stays_over() -> None:
-    """No arrow leads out of a closed or explained incident, and from all other states a person can close it."""
-    assert not [state for state, _ in TRANSITIONS if state in OVER]
+    """Only what comes back leads out of a closed or explained incident, and from all other states a person can close it."""
+    assert {what for state, what in TRANSITIONS if state in OVER} == {IncidentTrigger.CAME_BACK}
     assert {IncidentState.SETTLING, *TRANSITIONS.values()} == set(IncidentState), "each can be reached"
     for state in IncidentState:
         assert (TRANSITIONS.get((state, IncidentTrigger.CLOSED_BY_OPERATOR)) is IncidentState.CLOSED) == (

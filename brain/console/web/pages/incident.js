@@ -60,6 +60,7 @@ export function view(state) {
         <p class="where">${scopeMark(incident.scope, incident.node)}${incident.nodes > 1 ? html` · ${t('nodes-hit', { n: incident.nodes })}` : nothing}</p>
         <p>${t('since')} ${time(incident.opened_at)} (${time(incident.opened_at, { relative: true })})
           ${incident.closed_at ? html`· ${t('until')} ${time(incident.closed_at)}: ${incident.closed_why}` : nothing}</p>
+        ${(incident.episodes ?? []).map((one) => html`<p class="before">${t('before')} ${time(one.opened_at)} – ${time(one.closed_at)}: ${one.why}</p>`)}
         ${Object.entries(incident.pages.tickets ?? {}).map(([channel, key]) => html`<p class="ticket">${t('ticket')} <strong>${key}</strong> (${channel})</p>`)}
         ${incident.waits ? html`<p class="waits">${incident.waits}</p>` : nothing}
         ${incident.stale ? html`<p class="waits">${t('stale')}</p>` : nothing}

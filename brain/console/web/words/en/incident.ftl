@@ -11,6 +11,7 @@ more-symptoms = { $n ->
   }
 stale = Every fact was old when it arrived: it is verified before anything disruptive is done.
 explained-by = Explained by
+before = Before:
 alert-passed-to = Its alert goes on as that of
 what-is-done = What is done
 no-run-yet = No run has begun yet; its runbook is { $runbook }.

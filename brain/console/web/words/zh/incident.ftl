@@ -8,6 +8,7 @@ also-matches = 同时匹配：
 more-symptoms = 另有 { $n } 个症状
 stale = 所有事实到达时都已过时：在执行任何有影响的操作之前会重新核实。
 explained-by = 由此故障解释：
+before = 此前：
 alert-passed-to = 其告警由此故障继续：
 what-is-done = 正在做什么
 no-run-yet = 尚未开始修复；对应的修复手册为 { $runbook }。

@@ -1,0 +1,125 @@
+"""A place whose nodes fall ill one after the other, too slowly for the limits of a shared cause, while its like are well. Pure.
+
+A leaf switch that loses a port every twelve minutes never has four within a quarter of an hour; one node after the other would be
+drained for it. But of 512 nodes that share nothing the third that falls ill within hours is hardly under the same switch as the
+first two. Fisher's exact test says how hardly: of the nodes of the place, and of those elsewhere, how many fell ill within hours?
+It is asked only of what a place of that kind does to its nodes, and its p counts for every place of the kind. Decision 85.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from agent.contract.counted import counted, span
+from brain.core import ids
+from brain.core.context import Context
+from brain.core.faults.fisher import p_at_least
+from brain.core.pack.spec import Symptom
+from brain.core.pack.topology import CELL, component_of, type_of
+from brain.core.state import SymptomState
+
+WITHIN_S = 6 * 3600.0  # the nodes began to show it within this time
+APART_S = 120.0  # with at least this pause between two of them; what comes faster reaches the limits by number in a moment
+ALPHA = 0.01  # how likely one false suspicion may be, over all places of the kind
+ASKS = 0.1  # and with which one a person is asked before one more node is disturbed
+_SHOWN = 6  # nodes that are named
+MAX_ILL = 200  # so many in the cell are judged in other ways
+# kind of place -> the fewest of its nodes, and of which parts it is that it can be the cause; empty: of any
+_CAUSES: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "chassis": (2, ()),
+    "leaf": (3, ("port", "link", "nic")),
+    "rack": (3, ("node",)),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creep:
+    """How the nodes of one place fell ill, beside the others."""
+
+    ill: int
+    of: int
+    others: int
+    of_others: int
+    # since the first of them, s
+    for_s: float
+    # by chance, in any of the places of the kind
+    p: float
+
+
+def suspected(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
+    """Whether so many nodes of the place show it that it is the suspect, though they fell ill one by one."""
+    found = seen(ctx, symptom, wide)
+    return found is not None and found.p <= ALPHA
+
+
+def tell(ctx: Context, symptom: Symptom, wide: SymptomState) -> None:
+    """Notes why the place is suspected."""
+    found = seen(ctx, symptom, wide)
+    if found is None:
+        return
+    text = (
+        f"{found.ill} of {counted(found.of, 'node')} of {wide.scope} fell ill within {span(found.for_s)}, one after the other, "
+        f"and {found.others} of {found.of_others} others (Fisher's exact test, over all such places: p = {found.p:.1g})"
+    )
+    ctx.note("place.suspected", text, scope=wide.scope, data={"symptom": symptom.of})
+
+
+def seen(ctx: Context, symptom: Symptom, wide: SymptomState) -> Creep | None:
+    """What there is to judge; None: nothing, or the number of nodes says more."""
+    fewest, parts = _CAUSES.get(symptom.scope, (math.inf, ()))
+    counts = ctx.compiled.symptoms.get(symptom.of)
+    if len(wide.members) < fewest or counts is None or (parts and counts.scope not in parts):
+        return None
+    newest = max(wide.members.values())
+    here = {node: at for node, at in wide.members.items() if at > newest - WITHIN_S}
+    if newest - min(here.values()) < APART_S * (len(here) - 1):
+        return None
+    everywhere = _ill_in_cell(ctx, symptom, newest - WITHIN_S)
+    if len(here) < fewest or len(everywhere) > MAX_ILL:
+        return None
+    known = len(ctx.state.nodes)
+    of = max(ctx.compiled.topology.size(wide.scope, known), len(here))
+    elsewhere = sum(node not in here for node in everywhere)
+    of_others = known - of
+    if of_others < of or elsewhere > of_others:
+        return None  # the place has no like
+    p = p_at_least(len(here), of, elsewhere, of_others) * math.ceil(known / of)
+    return Creep(
+        ill=len(here), of=of, others=elsewhere, of_others=of_others, for_s=newest - min(here.values()), p=p
+    )
+
+
+def of_one_place(ctx: Context, node: str, scope: str, treated: Sequence[str]) -> str:
+    """Why a fault at a scope of a node may be that of a place around it, as a sentence; empty: it may not.
+
+    `treated`: the other nodes with the same fault lately, all that needed a remedy for it. It takes less than for a suspicion: a
+    person who is asked says in a minute whether it is the place.
+    """
+    topology, known = ctx.compiled.topology, len(ctx.state.nodes)
+    for kind, (fewest, parts) in _CAUSES.items():
+        if parts and type_of(scope) not in parts:
+            continue
+        for place in topology.all_at(node, component_of(scope), kind):
+            here = [one for one in treated if place in topology.above(one)]
+            of = topology.size(place, known)
+            if len(here) + 1 < fewest or known - of < of:
+                continue
+            elsewhere = len(treated) - len(here)
+            p = p_at_least(len(here) + 1, of, elsewhere, known - of) * math.ceil(known / of)
+            if p <= ASKS:
+                named = ", ".join(here[:_SHOWN])
+                return f"{named} of the same {kind} ({place}) needed it, too, and of all others {elsewhere}: is it the {kind}?"
+    return ""
+
+
+def _ill_in_cell(ctx: Context, symptom: Symptom, since: float) -> list[str]:
+    """The nodes that show it anywhere and began to since then; of very many the newest."""
+    whole = next((one for one in ctx.compiled.spreads.get(symptom.of, ()) if one.scope == CELL), None)
+    cell = ctx.state.symptoms.get(ids.key(whole.name, CELL)) if whole is not None else None
+    if cell is None:
+        return []
+    if len(cell.members) <= MAX_ILL:
+        return [node for node, at in cell.members.items() if at > since]
+    newest = takewhile(lambda node: cell.members[node] > since, reversed(cell.members))
+    return [node for node, _ in zip(newest, range(MAX_ILL + 1), strict=False)]

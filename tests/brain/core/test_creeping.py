@@ -1,0 +1,72 @@
+"""A leaf switch that loses one port after the other is suspected at the third, where no other switch loses any."""
+
+from itertools import count as counting
+from typing import Any
+
+import pytest
+
+from brain.core.inputs import NodeState
+from brain.core.pack.spec import Place
+from tests.brain.world import Story
+from tests.brain.world import pack as plain_pack
+
+MINUTE = 60.0
+
+
+def site(nodes: int, leaf: int = 32, **settings: Any) -> Story:
+    """Nodes under leaf switches; no remedy helps."""
+    places = {f"n{n}": Place(leaf=f"l{n // leaf}") for n in range(nodes)}
+    story = Story(plain_pack(places=places, **settings), heals=False)
+    for number in range(nodes):
+        story.time.feed(NodeState(id=f"h{number}", node=f"n{number}", alive=True), 1)
+    story.run(2)
+    return story
+
+
+def fall(story: Story, nodes: list[int], every_s: float) -> list[str]:
+    """These nodes lose a link for good, one after the other. The leaf switches that are suspected in the end."""
+    for number, at in zip(nodes, counting(1000, every_s), strict=False):
+        story.event(at, "link.state", "link/eth0", f"n{number}", up=False)
+    story.run(1000 + every_s * len(nodes) + 300)
+    return [one.scope for one in story.incidents() if one.scope.startswith("leaf/")]
+
+
+@pytest.mark.parametrize(
+    ("size", "nodes", "every_s", "leafs"),
+    [
+        pytest.param(512, [0, 5, 9], 12 * MINUTE, ["leaf/l0"], id="three of one of sixteen switches"),
+        pytest.param(512, [0, 5], 12 * MINUTE, [], id="two may be chance"),
+        pytest.param(512, [0, 5, 40], 12 * MINUTE, [], id="the third is elsewhere"),
+        pytest.param(512, [0, 40, 5, 100, 9, 200], 12 * MINUTE, [], id="as many elsewhere"),
+        pytest.param(512, [0, 5, 9], 4 * 60 * MINUTE, [], id="over half a day"),
+        pytest.param(64, [0, 5, 9], 12 * MINUTE, [], id="of two switches it is chance"),
+        pytest.param(32, [0, 5, 9], 12 * MINUTE, [], id="there is only one"),
+    ],
+)
+def test_when_a_switch_is_suspected(size: int, nodes: list[int], every_s: float, leafs: list[str]) -> None:
+    """By how likely it is that chance has chosen its nodes."""
+    assert fall(site(size), nodes, every_s) == leafs
+
+
+def test_it_is_told_why() -> None:
+    """How many here, how many elsewhere, within what time, and how likely that is."""
+    story = site(512)
+    fall(story, [0, 5, 9], 12 * MINUTE)
+    (note,) = [note for note in story.time.notes if note.kind == "place.suspected"]
+    assert note.text == (
+        "3 of 32 nodes of leaf/l0 fell ill within 24 minutes, one after the other, and 0 of 480 others "
+        "(Fisher's exact test, over all such places: p = 0.004)"
+    )
+
+
+def test_it_lasts_while_two_show_it() -> None:
+    """And is over with the last but one."""
+    story = site(512)
+    fall(story, [0, 5, 9], 12 * MINUTE)
+    end = story.time.now
+    story.event(end + 10, "link.state", "link/eth0", "n0", up=True)
+    story.run(end + 1000)
+    assert [one.state for one in story.incidents() if one.scope == "leaf/l0"] == ["open"]
+    story.event(end + 1010, "link.state", "link/eth0", "n5", up=True)
+    story.run(end + 3000)
+    assert [one.state for one in story.incidents() if one.scope == "leaf/l0"] == ["closed"]
