@@ -4,7 +4,7 @@ from collections.abc import Collection
 from math import inf
 
 from agent.contract.errors import ActionError, Refused, Unreachable
-from brain.actions.base import Job
+from brain.actions.base import Job, Wanted, always
 from brain.actions.marks import Mark
 from brain.leader.scheduler_rights import AGAIN_S, AWAY_S, LOOK_S, SCHEDULER_RIGHTS, SchedulerRights
 from tests.brain.shell.test_brain_alerts import Site, site, until
@@ -51,7 +51,7 @@ class Cluster:
         """Not asked here."""
         raise NotImplementedError
 
-    async def requeue(self, job: Job, *, within_s: float = inf) -> None:
+    async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """Not asked here."""
         raise NotImplementedError
 
