@@ -31,7 +31,7 @@ _TAIL = 0.05  # of the nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SiteHistory:
     """What a site's gpuward has seen."""
 
     # node -> its leaf and its rack
@@ -62,7 +62,7 @@ class LearntKind:
 class Learnt:
     """What was learnt of a site, and what was not."""
 
-    seen: Seen
+    seen: SiteHistory
     kinds: tuple[LearntKind, ...]
     # share of the faults that the worst twentieth of the nodes has; None: too few faults
     tail: float | None
@@ -142,7 +142,7 @@ def quiet_of(fleet: EngineFleet) -> frozenset[str]:
     )
 
 
-def learn(seen: Seen, shapes: Mapping[str, Mapping[str, float]], default: Profile) -> Learnt:
+def learn(seen: SiteHistory, shapes: Mapping[str, Mapping[str, float]], default: Profile) -> Learnt:
     """The rates. `shapes`: see `signatures`. What is too rare in this time is the default's."""
     by_default = rates(default)
     node_days = max(len(seen.leaf), 1) * seen.days

@@ -17,13 +17,13 @@ from brain.cli.backtest.rule_sets import OF_THE_LOG, RuleSet
 from brain.core.inputs import EventSeen, NodeState, OperatorCommand, PackLoaded
 from brain.core.pack.spec import Place
 from brain.core.pack.topology import node_of
-from simulations.month.learn import Seen, asked_for
+from simulations.month.learn import SiteHistory, asked_for
 
 _SQLITE = b"SQLite format 3\0"
 _LEAST_DAYS = 0.5
 
 
-def read(path: Path, *, nodes: int = 0, days: float = 0.0) -> Seen:
+def read(path: Path, *, nodes: int = 0, days: float = 0.0) -> SiteHistory:
     """What stands there. `nodes`, `days`: in place of what can be read; a read model does not know how many nodes there are.
     ConfigError: it is neither, or too little.
     """
@@ -44,7 +44,7 @@ def read(path: Path, *, nodes: int = 0, days: float = 0.0) -> Seen:
     return seen
 
 
-def _of_log(path: Path, nodes: int, days: float) -> Seen:
+def _of_log(path: Path, nodes: int, days: float) -> SiteHistory:
     codec, places = Codec(""), dict[str, Place]()
     names, holds = dict[str, None](), list[float]()
     first = last = 0.0
@@ -68,7 +68,7 @@ def _of_log(path: Path, nodes: int, days: float) -> Seen:
     found = recorded.backtest(path, rules, site, observe=False).outcome.incidents
     incidents = [(one.cause, node_of(one.place)) for one in found if not asked_for(one.cause)]
     all_nodes = dict.fromkeys((*places, *names))
-    return Seen(
+    return SiteHistory(
         leaf=_filled({node: places[node].leaf if node in places else "" for node in all_nodes}, nodes),
         rack={node: places[node].rack for node in all_nodes if node in places},
         days=days or (last - first) / 86400,
@@ -86,7 +86,7 @@ def _filled(leaf: dict[str, str], nodes: int) -> dict[str, str]:
     return leaf | {f"unseen {n}": "" for n in range(max(0, nodes - len(leaf)))}
 
 
-def _of_model(path: Path, nodes: int, days: float) -> Seen:
+def _of_model(path: Path, nodes: int, days: float) -> SiteHistory:
     if not nodes:
         raise ConfigError(
             t("{path}: a read model does not say how many nodes there are: add --nodes N", path=path)
@@ -105,7 +105,7 @@ def _of_model(path: Path, nodes: int, days: float) -> Seen:
         if one["state"] != "explained" and one["id"] not in quiet and not asked_for(one["cause"])
     ]
     leaf = dict.fromkeys(sorted({node for _, node in incidents if node}), "")
-    return Seen(
+    return SiteHistory(
         leaf=_filled(leaf, nodes),
         rack={},
         days=days or ((last or 0.0) - (first or 0.0)) / 86400,
