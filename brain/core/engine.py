@@ -13,7 +13,18 @@ from agent.contract.messages import Event
 from brain.core import consequences, hit, incidents, left_drained, recurrence, reloading
 from brain.core.context import Context
 from brain.core.effects import Effect
-from brain.core.faults import at_once, cards, drift, late, reports, rollouts, stragglers, suspects, symptoms
+from brain.core.faults import (
+    at_once,
+    cards,
+    drift,
+    late,
+    reports,
+    rollouts,
+    stragglers,
+    suspects,
+    symptoms,
+    wider,
+)
 from brain.core.healing import jobs, observing, patience, run_states, steps
 from brain.core.index import Index
 from brain.core.inputs import (
@@ -39,7 +50,7 @@ from brain.core.inputs import (
 from brain.core.operators import commands, requests
 from brain.core.pack.compiled import Compiled
 from brain.core.pack.spec import Pack
-from brain.core.paging import escalation
+from brain.core.paging import escalation, quiet
 from brain.core.state import Early, Node, State
 
 MAX_RECENT = 4096  # ids of inputs (except events and timers) that are remembered, to ignore repeats
@@ -264,9 +275,20 @@ class Engine:
             case "schedule":
                 requests.due(ctx, what)
             case _ if kind in escalation.TIMERS:
+                if kind == quiet.TIMER:
+                    self._window_ended(ctx, what)
                 escalation.timer(ctx, kind, what)
             case _:
                 raise BugError(f"no such timer: {name}")
+
+    def _window_ended(self, ctx: Context, what: str) -> None:
+        """What people had announced is no less urgent any more than elsewhere."""
+        incident = ctx.state.incidents.get(what)
+        rule = ctx.compiled.rules.get(incident.rule) if incident is not None else None
+        if incident is None or rule is None:
+            return
+        if wider.urgency(ctx, rule, incident.scope)[0] < incident.severity:
+            incidents.rejudged(ctx, incident, rule)
 
     def _load(self, ctx: Context, pack: Pack) -> Context:
         """Puts a pack into force and returns a context on it. Open incidents and runs keep what they began with."""

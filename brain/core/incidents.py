@@ -338,7 +338,9 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     _explain_more(ctx, incident, (*releases.explains(ctx, symptom), *sprees.explains(ctx, symptom)))
     rule = ctx.compiled.rules.get(incident.rule)
     if symptom.members and rule is not None and rule.severity < incident.severity and not symptom.at_once:
-        _raise(ctx, incident, rule.severity, f"{len(symptom.members)} nodes show it by now", incident.scope)
+        severity = min(incident.severity, wider.urgency(ctx, rule, incident.scope)[0])
+        if severity < incident.severity:
+            _raise(ctx, incident, severity, f"{len(symptom.members)} nodes show it by now", incident.scope)
     if symptom.at_once:
         _absorb(ctx, incident)
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:

@@ -8,7 +8,7 @@ a shared cause, too: while a large share of the cell shows it, no node is touche
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
-from brain.core import ids
+from brain.core import ids, stops
 from brain.core.context import Context
 from brain.core.faults import at_once, jobs, places, reached, releases, spread
 from brain.core.pack.conditions import symptoms_in
@@ -41,12 +41,21 @@ def counted(ctx: Context, rule: Rule, scope: str) -> tuple[Symptom, SymptomState
 
 def urgency(ctx: Context, rule: Rule, scope: str) -> tuple[Priority, float]:
     """How urgent a match is, and for how long it is held off. A few nodes of a large place that fell ill at once are no P0, and
-    within seconds they may be many.
+    within seconds they may be many; nor are the nodes of a place in whose maintenance window it is.
     """
     found = counted(ctx, rule, scope)
-    if found is None or not found[1].at_once:
-        return rule.severity, rule.hold_off_s
-    return max(rule.severity, Priority.P1), max(rule.hold_off_s, AT_ONCE_HOLD_OFF_S)
+    if found is not None and found[1].at_once:
+        return max(rule.severity, Priority.P1), max(rule.hold_off_s, AT_ONCE_HOLD_OFF_S)
+    if found is not None and _announced(ctx, scope):
+        return max(rule.severity, Priority.P1), rule.hold_off_s
+    return rule.severity, rule.hold_off_s
+
+
+def _announced(ctx: Context, scope: str) -> bool:
+    """Whether people have said that they work at just this place, or around it: not of the cell or a fabric, whoever saw it."""
+    wide = scope == CELL or type_of(scope) == "fabric"
+    contains = ctx.compiled.topology.contains
+    return not wide and any(contains(window.scope, scope) for window in stops.windows(ctx))
 
 
 def related(ctx: Context, rule: str, other: str) -> bool:
