@@ -286,6 +286,7 @@ async def run(
             known=lambda: replica.state.nodes,
             standing=replica.standing,
         )
+        listeners += own.witnesses(writer.append_or_drop, leadership.leads)
         for listener in listeners:
             stack.push_async_callback(listener.close)
 

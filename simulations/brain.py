@@ -6,8 +6,9 @@ real BMC, scheduler or switch: which actions a brain has is decided by code (law
 
 import argparse
 import asyncio
+import contextlib
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack
 from math import inf
 from pathlib import Path
@@ -17,6 +18,7 @@ import orjson
 
 from agent.contract.commands import Outcome
 from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
+from agent.contract.messages import Severity
 from brain import config as brain_config
 from brain import fence
 from brain.actions import Request, SiteActions
@@ -25,11 +27,13 @@ from brain.actions.marks import MARK, Mark
 from brain.cli.run import serve
 from brain.config import BrainConfig
 from brain.console.drill import RECIPIENT
+from brain.core.inputs import Reported
 from brain.core.pack.actions import BRAIN_ACTIONS
 from simulations.events import SIMULATED
 from simulations.infrastructure import SCHEDULER
 
 ANSWER_S = 5.0
+BMCS_EVERY_S = 2.0
 _REAL = ("bmc", "schedulers", "subnet_managers", "switches")
 
 
@@ -120,6 +124,47 @@ class _FleetScheduler:
         return answer
 
 
+class _FleetBmcs:
+    """What the BMCs of the simulated machines say."""
+
+    def __init__(self, ask: Request, put: Callable[[Reported], None], leads: Callable[[], bool]) -> None:
+        self._ask, self._put, self._leads = ask, put, leads
+        self._told: set[str] = set()
+
+    async def run(self) -> None:
+        """As in NodeWitness. A fleet that does not answer is asked again."""
+        while True:
+            await asyncio.sleep(BMCS_EVERY_S)
+            if self._leads():
+                with contextlib.suppress(ActionError):
+                    self._tell(
+                        orjson.loads(await self._ask(RECIPIENT, orjson.dumps({"do": "bmc"}), ANSWER_S))
+                    )
+
+    def mark_published(self, given: Reported) -> None:
+        """As in NodeWitness."""
+        if given.source == "bmc":
+            self._told.add(given.id)
+
+    async def close(self) -> None:
+        """As in NodeWitness."""
+
+    def _tell(self, answer: dict[str, Any]) -> None:
+        for one in answer.get("facts", []):
+            given = Reported(
+                id=f"bmc:{one['id']}",
+                source="bmc",
+                node=str(one["node"]),
+                kind=str(one["kind"]),
+                component=str(one["component"]),
+                severity=Severity(one["severity"]),
+                data=dict(one["data"]),
+            )
+            if given.id not in self._told and given.node.startswith(SIMULATED):
+                self._told.add(given.id)
+                self._put(given)
+
+
 def make(config: BrainConfig, _fleet: NodeCommands, _stack: AsyncExitStack, ask: Request) -> SiteActions:
     """All actions of the brain, on simulated machines only."""
     for table in _REAL:
@@ -133,6 +178,7 @@ def make(config: BrainConfig, _fleet: NodeCommands, _stack: AsyncExitStack, ask:
     return SiteActions(
         actions={action.name: action for action in actions},
         schedulers=lambda node: scheduler if node.startswith(SIMULATED) else None,
+        witnesses=lambda put, leads: (_FleetBmcs(ask, put, leads),),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from agent.collectors.infiniband import spec_s
 from agent.contract.kinds import KINDS
 from agent.contract.messages import Scalar, Severity, UnsentEvent
+from brain.core.pack import vocabulary
 from simulations.parts import SimulatedGpu, SimulatedLink, SimulatedPort, SimulatedUnit
 
 SIMULATED = "sim-"  # how the names of simulated nodes begin
@@ -17,6 +18,12 @@ def event(kind: str, component: str, severity: Severity | None = None, **data: S
     return UnsentEvent(
         kind=kind, component=component, severity=severity or default, data=data, evidence=evidence
     )
+
+
+def bmc(kind: str, severity: Severity | None = None, **data: Scalar) -> UnsentEvent:
+    """What the BMC of a machine says, which is no word of its agent."""
+    default = vocabulary.KINDS[kind].severity
+    return UnsentEvent(kind=kind, component="node", severity=severity or default, data=data)
 
 
 def agent_started(version: str, kernel: str, gpus: int, *, booted: bool = False) -> UnsentEvent:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.contract.errors import ConfigError, GpuwardError, Refused
+from agent.contract.messages import UnsentEvent
 from simulations.drills import DRILLS, Drill
 from simulations.drills.drill import of_one_leaf
 from simulations.infrastructure import Infrastructure
@@ -19,6 +20,7 @@ def answer(
     `{"do": "inject", "name": ..., "node": ...}`           starts a drill; empty node: the first healthy one
     `{"do": "perform", "action": ..., "node": ..., "params": ..., "why": ...}`
                                                            performs an action of the brain
+    `{"do": "bmc"}`                                        what the BMCs of all nodes have said last
     `{"do": "jobs", "node": ...}`                          what the scheduler knows of a node: its jobs, and why it is drained
     """
     try:
@@ -48,6 +50,11 @@ def answer(
                     "why": result.why,
                     "took_s": result.took_s,
                 }
+            case {"do": "bmc"}:
+                return {
+                    "ok": True,
+                    "facts": [_fact(*one) for node in nodes.values() for one in node.bmc_says()],
+                }
             case {"do": "jobs", "node": str(node)} if node in nodes:
                 jobs = [
                     {"id": job.id, "user": job.user, "nodes": job.nodes} for job in infrastructure.jobs(node)
@@ -57,6 +64,17 @@ def answer(
                 raise ConfigError("want {do: list} or {do: inject, name: ..., node: ...}")
     except GpuwardError as error:
         return {"ok": False, "error": str(error)}
+
+
+def _fact(number: str, unsent: UnsentEvent) -> dict[str, Any]:
+    return {
+        "id": number,
+        "node": number.partition(":")[0],
+        "kind": unsent.kind,
+        "component": unsent.component,
+        "severity": unsent.severity.value,
+        "data": dict(unsent.data),
+    }
 
 
 def _inject(nodes: Mapping[str, SimulatedNode], name: str, node: str) -> dict[str, Any]:

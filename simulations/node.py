@@ -25,6 +25,7 @@ from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import Beat, Event, UnsentEvent, encode_beat
 from agent.host import Host
 from agent.remembered.trusted import Trusted
+from brain.core.pack import vocabulary
 from simulations import events
 from simulations.actions import NODE_ACTIONS
 from simulations.actions.base import SimulatedResult
@@ -34,6 +35,7 @@ from simulations.machines import Machine
 
 VERSION = f"{__version__} (simulated)"
 STARTED = "agent.started"
+BMC_FACTS = 16  # that its BMC remembers, the newest
 MAX_WAITING = 10_000  # events that wait for the broker; above, the oldest are dropped
 
 
@@ -87,6 +89,7 @@ class SimulatedNode:
         self._spool = secrets.token_hex(4)
         self._seq = 0
         self._waiting: deque[_Waiting] = deque()
+        self._of_bmc: deque[tuple[str, UnsentEvent]] = deque(maxlen=BMC_FACTS)
         self._dropped = 0
         self._on_event = on_event
         self._timer: asyncio.TimerHandle | None = None
@@ -123,14 +126,21 @@ class SimulatedNode:
     # --- the uplink (agent.uplink.port.Uplink) ---
 
     def put(self, unsent: UnsentEvent, mono_s: float) -> None:
-        """Keeps one event until the broker has it."""
+        """Keeps one event until the broker has it; what its BMC says the brain asks for."""
         self._seq += 1
+        if unsent.kind in vocabulary.KINDS:
+            self._of_bmc.append((f"{self.name}:{self._spool}:{self._seq}", unsent))
+            return
         wall = self._host.wall().isoformat(timespec="milliseconds")
         self._waiting.append(_Waiting(seq=self._seq, unsent=unsent, mono_s=mono_s - unsent.age_s, wall=wall))
         if len(self._waiting) > MAX_WAITING:
             self._waiting.popleft()
             self._dropped += 1
         self._on_event(self)
+
+    def bmc_says(self) -> list[tuple[str, UnsentEvent]]:
+        """The newest facts of its BMC, each with an id."""
+        return list(self._of_bmc)
 
     def next_event(self) -> Event | None:
         """The oldest event that the broker does not have; None: there is none, or the node is unreachable."""

@@ -24,10 +24,12 @@ from brain.core.inputs import (
     NodeState,
     OperatorCommand,
     PackLoaded,
+    Reported,
     StepPlan,
     StepProgress,
     StepResult,
 )
+from brain.core.pack import vocabulary
 from brain.core.pack.spec import Pack
 from brain.core.rehearsal.timeline import Timeline
 from simulations import events
@@ -142,6 +144,18 @@ class Simulator(VirtualFleet):
     def said(self, node: str, unsent: UnsentEvent, at: float, now: float) -> None:
         """See VirtualFleet."""
         self._seq[node] += 1
+        if unsent.kind in vocabulary.KINDS:
+            given = Reported(
+                id=f"bmc:{node}:sim:{self._seq[node]}",
+                source="bmc",
+                node=node,
+                kind=unsent.kind,
+                component=unsent.component,
+                severity=unsent.severity,
+                data=unsent.data,
+            )
+            self.timeline.feed(given, now + LATENCY_S)
+            return
         event = Event(
             id=f"{node}:sim:{self._seq[node]}",
             node=node,

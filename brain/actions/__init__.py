@@ -1,15 +1,21 @@
 """What the brain does itself, by BMCs, schedulers, subnet managers and switches: one line in AREAS for each area."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from agent.contract.errors import Refused
 from brain.actions import bmc, scheduler, subnet_manager, switches
-from brain.actions.base import Action, ActionGroup, NodeCommands, Scheduler, Site
+from brain.actions.base import Action, ActionGroup, NodeCommands, NodeWitness, Scheduler, Site
 from brain.config import BrainConfig
+from brain.core.inputs import Reported
 
 AREAS: tuple[ActionGroup, ...] = (bmc.area, scheduler.area, subnet_manager.area, switches.area)
+
+
+def no_others(_put: Callable[[Reported], None], _leads: Callable[[], bool]) -> Sequence[NodeWitness]:
+    """A real site has those of its configuration only."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +28,8 @@ class SiteActions:
     schedulers: Callable[[str], Scheduler | None]
     # By the name of the table, to be asked what our account may do there
     accounts: Mapping[str, scheduler.Closing] = field(default_factory=dict)
+    # (publishes a report to the log, does this brain lead?) -> who says something of nodes beside what the configuration has
+    witnesses: Callable[[Callable[[Reported], None], Callable[[], bool]], Sequence[NodeWitness]] = no_others
 
 
 def build(config: BrainConfig, commands: NodeCommands, stack: AsyncExitStack) -> SiteActions:

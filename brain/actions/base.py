@@ -12,7 +12,7 @@ from agent.contract.errors import ActionError, Refused
 from agent.contract.messages import Scalar
 from brain.actions.marks import Mark
 from brain.config import BrainConfig
-from brain.core.inputs import StepResult
+from brain.core.inputs import Reported, StepResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +102,22 @@ Wanted = Callable[[], Awaitable[None]]
 
 async def always() -> None:
     """It is wanted in any case."""
+
+
+class NodeWitness(Protocol):
+    """Publishes what another system, as the BMCs, says of nodes."""
+
+    async def run(self) -> None:
+        """Until cancelled; it asks only while this brain leads."""
+        ...
+
+    def mark_published(self, given: Reported) -> None:
+        """Takes a report from the log, of whichever brain leads and from whichever system."""
+        ...
+
+    async def close(self) -> None:
+        """Closes connections."""
+        ...
 
 
 class Scheduler(Protocol):

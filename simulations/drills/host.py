@@ -6,7 +6,7 @@ from agent.contract.messages import Severity
 from simulations import changes as ch
 from simulations.changes import after
 from simulations.drills.drill import Drill, Plan, always, begin, first_healthy
-from simulations.events import event
+from simulations.events import bmc, event
 from simulations.faults import Fault, Fix
 from simulations.parts import FABRIC_MANAGER
 from simulations.state import MachineState
@@ -104,6 +104,22 @@ DRILLS: tuple[Drill, ...] = (
         ends="bmc.power_on, when you approve it",
         plan=always(after(0, ch.GoesDown(for_s=math.inf, power=True))),
         approval=True,
+    ),
+    Drill(
+        name="coolant-leak",
+        summary="The leak detector under a cold plate of the node is wet.",
+        nodes="one",
+        ends="it is not healed; facility is paged, the node is drained, and its power is for people to cut",
+        plan=begin(
+            Fault(
+                name="coolant leak",
+                component="node",
+                fixes=(),
+                symptoms=(bmc("bmc.leak", active=True, parts="Cold plate 2", text="Cold plate 2: Critical"),),
+                recovery=(bmc("bmc.leak", _INFO, active=False, parts="", text=""),),
+            )
+        ),
+        heals=False,
     ),
     Drill(
         name="memory-error",

@@ -113,6 +113,7 @@ STORIES: dict[str, Expected] = {
         "closed",
         ["bmc.evidence", _DRAIN, "bmc.restart", "bmc.power_on", *_TESTED_NODE, _RESUME],
     ),
+    "coolant-leak": ("bmc-leak", "needs_human", [_PAGE, _DRAIN, "bmc.evidence", _PAGE]),
     "memory-error": ("memory-uncorrected", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
     "disk-full": ("disk-full", "needs_human", ["fs.usage", _PAGE]),
     "scratch-full": ("disk-full", "needs_human", ["fs.usage", _PAGE]),
@@ -124,6 +125,10 @@ REQUESTS = {
     "accept-node": [_DRAIN, _LINKS, _PORTS, _DIAGNOSE, _ACCEPT, _EVIDENCE, _RESUME],
     "inspect-fabric": ["sm.status", "fabric.inspect"],
 }
+
+
+# Those that wait for an approval, and leave the node as people wanted it.
+ON_APPROVAL = {"switch-off-node": ["node.isolate"]}
 
 
 @functools.cache

@@ -7,10 +7,21 @@ import pytest
 from brain.core.inputs import NodeState
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Mode
+from brain.core.state import RunState
 from simulations.drills import DRILLS
 from simulations.virtual_time import Simulator
 from tests.shipped import shipped_pack
-from tests.simulations.stories import FAULTY, NODES, REQUESTS, STORIES, done, happened, played, world
+from tests.simulations.stories import (
+    FAULTY,
+    NODES,
+    ON_APPROVAL,
+    REQUESTS,
+    STORIES,
+    done,
+    happened,
+    played,
+    world,
+)
 
 once = functools.cache(played)  # most tests look at the same play
 
@@ -74,11 +85,27 @@ def test_what_people_may_start_is_done_and_leaves_the_node_as_it_was(runbook: st
     assert made.machines[FAULTY].healthy()
 
 
+@pytest.mark.parametrize("runbook", list(ON_APPROVAL))
+def test_what_endangers_hardware_is_switched_off_by_an_approval_only(runbook: str) -> None:
+    """In automatic mode, too: it waits for it however long; then the node is drained and off."""
+    made = requested(runbook)
+    timeline = made.run(900)
+    assert not made.machines[FAULTY].state.off
+    (run,) = timeline.runs.values()
+    assert (run.state, done(timeline)) == (RunState.APPROVAL, [])
+    made.command("approve", at_s=900, id=run.id)
+    assert done(made.run(1500)) == ON_APPROVAL[runbook]
+    assert made.machines[FAULTY].state.off
+    assert made.machines[FAULTY].state.drain_reason.startswith("gpuward")
+
+
 def test_every_runbook_is_rehearsed_by_a_drill() -> None:
     """Law of coverage: no runbook is shipped that was never rehearsed with the rules that lead to it."""
     rehearsed = {run.runbook.name for drill in STORIES for run in once(drill).timeline.runs.values()}
     pack = shipped_pack()
-    left = [runbook.name for runbook in pack.runbooks if runbook.name not in rehearsed | set(REQUESTS)]
+    left = [
+        runbook.name for runbook in pack.runbooks if runbook.name not in rehearsed | {*REQUESTS, *ON_APPROVAL}
+    ]
     rules = {name: [rule.name for rule in pack.rules if rule.runbook == name] for name in left}
     lines = [
         f"runbooks/{name}.yaml is not rehearsed. In simulations/drills/<area>.py add to DRILLS a drill whose symptoms make "
@@ -94,5 +121,5 @@ def test_every_action_of_a_runbook_is_rehearsed() -> None:
     pack = shipped_pack()
     wanted = {rung.do for runbook in pack.runbooks for rung in (*runbook.rungs, *runbook.return_to_service)}
     taken = {action for drill in STORIES for action in done(once(drill).timeline)}
-    taken |= {action for actions in REQUESTS.values() for action in actions}
+    taken |= {action for actions in (*REQUESTS.values(), *ON_APPROVAL.values()) for action in actions}
     assert wanted - taken == set()
