@@ -35,7 +35,7 @@ from agent.nvml.pause import NvmlPause
 from agent.remembered.afterwards import Afterwards
 from agent.remembered.last_known import LastKnown
 from agent.remembered.lost_gpus import LostGpus
-from agent.remembered.trusted import of_config
+from agent.remembered.trusted import authorities, of_config
 from agent.shared import files, inert_log
 from agent.shared.inert_log import LogFormat
 from agent.shared.memory import give_back, one_arena
@@ -79,6 +79,15 @@ def run(config: AgentConfig) -> int:
     one_arena()
     asyncio.run(_until_signal(config))
     return 0
+
+
+def check(config: AgentConfig) -> None:
+    """ConfigError: a start would end with it, in these words, as a file that the configuration names is not there or no use.
+    What lies in the data folder is not looked at: which one that is, and whose, is the unit's matter.
+    """
+    ca = authorities(config.nats_ca_file)
+    seed_file, jwt_file = config.nats_seed_file, config.nats_jwt_file
+    node_connection(config.servers(), config.node, seed_file=seed_file, jwt_file=jwt_file, ca=lambda: ca)
 
 
 async def serve(config: AgentConfig, stop: asyncio.Event) -> None:

@@ -46,6 +46,21 @@ def test_a_good_file(part: str, text: str, says: str, tmp_path: Path) -> None:
     [
         ("agent", 'nodee = "gpu-1"\n', "draft.toml:1: unknown key 'nodee': did you mean node"),
         ("agent", 'allow = ["link.bounse"]\n', "unknown action 'link.bounse'"),
+        (
+            "agent",
+            'nats_seed_file = "/gone/node.nk"\n',
+            "nats_seed_file: /gone/node.nk cannot be read: No such",
+        ),
+        (
+            "agent",
+            'nats_jwt_file = "/gone/node.jwt"\n',
+            "nats_jwt_file: /gone/node.jwt cannot be read: No such",
+        ),
+        (
+            "agent",
+            'nats_url = "tls://n:4222"\nnats_ca_file = "/gone/ca.pem"\n',
+            "nats_ca_file: /gone/ca.pem cannot be read",
+        ),
         ("brain", 'sel = "x"\n', "draft.toml:1: sel: unknown key"),
         ("brain", 'topology = "gone.yaml"\n', "gone.yaml: cannot be read"),
         (

@@ -84,6 +84,7 @@ def _run(options: argparse.Namespace) -> int:
 
     loaded = config_file.load(_config_file(options), _overrides(options))
     if options.check:
+        app.check(loaded)
         sys.stdout.write(
             t(
                 "node {node} of cell {cell}: the agent can start with this configuration\n",

@@ -70,8 +70,13 @@ def _check(state: Mapping[str, Any]) -> str:
 
 def of_config(data_dir: Path, *, cell: str, serial: int, keys: Mapping[str, bytes], ca_file: str) -> Trusted:
     """What the node of this configuration trusts. ConfigError: `ca_file` cannot be read."""
+    file, ca = data_dir / "trusted.json", authorities(ca_file)
+    return Trusted(file, cell=cell, serial=serial, keys=keys, ca=ca)
+
+
+def authorities(ca_file: str) -> str:
+    """The PEM in the file that `nats_ca_file` names; empty: it names none. ConfigError: it cannot be read."""
     try:
-        ca = Path(ca_file).read_text(encoding="ascii") if ca_file else ""
+        return Path(ca_file).read_text(encoding="ascii") if ca_file else ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"nats_ca_file: {ca_file} cannot be read: {error}") from error
-    return Trusted(data_dir / "trusted.json", cell=cell, serial=serial, keys=keys, ca=ca)
