@@ -58,6 +58,11 @@ def test_a_good_file(part: str, text: str, says: str, tmp_path: Path) -> None:
             "gone.nk cannot be read: No such file or directory: `gpuward-agent join`",
         ),
         ("agent", 'nats_seed_file = "/etc/hostname"\n', "/etc/hostname has no NKEY seed"),
+        (
+            "agent",
+            'nats_jwt_file = "/gone/node.jwt"\n',
+            "nats_jwt_file: /gone/node.jwt cannot be read: No such",
+        ),
         ("brain", 'sel = "x"\n', "draft.toml:1: sel: unknown key"),
         ("brain", 'topology = "gone.yaml"\n', "gone.yaml: cannot be read"),
         (
