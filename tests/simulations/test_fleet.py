@@ -134,7 +134,11 @@ async def test_a_drill_reaches_the_log_and_is_healed_by_a_command_of_the_brain(
         ("link.state", False),
         ("link.state", True),
     ]
-    assert all(event.kind == "agent.started" for event in events if event.node != "sim-01")
+    at_start = {"agent.started", "node.inventory", "node.inventory.gpu", "node.inventory.nic"}
+    assert all(event.kind in at_start for event in events if event.node != "sim-01")
+    assert [kind for kind, _ in story if kind == "node.inventory"] == ["node.inventory"], (
+        "it has not booted since"
+    )
     results = [event for event in events if event.kind == "command.result"]
     assert {event.data["command"] for event in results} == {"s1"}
     assert results[0].data["outcome"] == Outcome.OK.value

@@ -1,8 +1,13 @@
 """A simulated machine tells what it is made of, as the agent of a real one does."""
 
+from pathlib import Path
+
 from agent.contract.kinds import KINDS
+from agent.host import Host
+from simulations.changes import Boots, after
 from simulations.inventory import SimulatedInventory
 from simulations.machines import Machine
+from simulations.node import SimulatedNode
 
 KERNEL = "6.1.0"
 
@@ -46,3 +51,19 @@ def test_a_gpu_that_left_the_bus_is_missing() -> None:
     found = {one.component: one.data for one in SimulatedInventory(KERNEL).told(state)}
     assert "gpu/0000:1b:00" not in found
     assert found["node"]["gpus"] == 7
+
+
+async def test_it_is_told_again_after_a_boot(tmp_path: Path) -> None:
+    """The agent that starts then has told nothing yet; after a card has left the bus it tells what is there."""
+    node = SimulatedNode(
+        "sim-01", cell="default", keys={}, folder=tmp_path, host=Host(), on_event=lambda _: None
+    )
+    await node.start()
+    node.inject((after(0, Boots(power=False)),))
+    kinds = []
+    while (event := node.next_event()) is not None:
+        kinds.append(event.kind)
+        node.sent(event)
+    await node.stop()
+    assert kinds.count("agent.started") == kinds.count("node.inventory") == 2
+    assert kinds.index("node.inventory.gpu") > kinds.index("agent.started")

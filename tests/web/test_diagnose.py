@@ -9,6 +9,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page
 
+from brain import sentences
 from brain.console.words import LANGUAGES
 from tests.e2e.up import Up, running
 from tests.nightly import covering
@@ -62,7 +63,7 @@ def test_the_verdict_is_that_of_the_command(up: Up, browser: Browser, tmp_path: 
             told["severity"],
             told["cause"],
             told["because_zh" if language == "zh" else "because"],
-            told["sure"],
+            sentences.told(told["sure"], language),
             *told["links"],
         ):
             assert part in text

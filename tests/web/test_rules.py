@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page
 
+from brain import sentences
 from brain.console.words import LANGUAGES
 from tests.e2e.up import Up, running
 from tests.nightly import covering
@@ -81,7 +82,10 @@ def test_a_rule_says_what_it_means_and_what_came_of_it(up: Up, browser: Browser,
             assert part in text
         assert "$drain" not in text
         for symptom in rule["symptoms"]:
-            assert (symptom["summary"] in text, symptom["source"] in text) == (True, True)
+            assert (sentences.told(symptom["summary"], language) in text, symptom["source"] in text) == (
+                True,
+                True,
+            )
         assert page.inner_text(".figures dd >> nth=0").startswith("1"), "it fired once"
         (incident,) = [one for one in read(up, "incidents?all=1")["incidents"] if one["rule"] == "link-down"]
         page.click(".row-link")

@@ -142,7 +142,7 @@ class ReportPage:
             for one in found.tenants
         ]
         more = tag("p", words("plots-more", n=found.more), class_="small") if found.more else None
-        table = self._rows(("tenant", "energy", "", "share", "use"), rows)
+        table = self._rows("report-energy", ("tenant", "energy", "", "share", "use"), rows)
         return tag("section", tag("h2", words("report-energy")), head, table, more, *failed)
 
     def _limits(self, report: ReportShape) -> Iterable[Html]:
@@ -331,9 +331,9 @@ class ReportPage:
         )
 
     def _table(self, title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
-        return tag("section", tag("h2", self.words(title)), self._rows(head, rows))
+        return tag("section", tag("h2", self.words(title)), self._rows(title, head, rows))
 
-    def _rows(self, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
+    def _rows(self, title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
         heads = [
             tag("th", self.words(f"report-figure-{one}"), scope="col") if one else tag("td") for one in head
         ]
@@ -342,7 +342,8 @@ class ReportPage:
             for first, *rest in rows
         ]
         table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *lines))
-        return tag("div", table, class_="wide")
+        # wider than a phone: the keyboard scrolls it, too
+        return tag("div", table, class_="wide", role="region", tabindex="0", aria_label=self.words(title))
 
     def _not_known(self, lines: Sequence[TwoLanguagesShape]) -> Html:
         said = (one.zh if self.words.language == "zh" else one.en for one in lines)
