@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from agent.shared.nats_connection import shown
 from agent.shared.tasks import Tasks
 from brain.actions import BuildActions, bmc_poll, build_real, kube_conditions, slurm_witness
 from brain.adapters import keys, nats_server, operator_mode, signing_key, signing_key_log
@@ -469,7 +470,7 @@ async def run(
         stack.callback(events_loop.remove_signal_handler, signal.SIGHUP)
         nats_url = server.url if server else config.nats.url
         _log.info("rules are matched by %s", MATCHER)
-        _log.info("cell %s: console %s, NATS %s", config.cell, url, nats_url)
+        _log.info("cell %s: console %s, NATS %s", config.cell, url, ",".join(map(shown, nats_url.split(","))))
         ready(Running(console_url=url, nats_url=nats_url, server=server, signer=signer()))
         stopping = background.start(stop.wait(), "stop")
         failed = asyncio.ensure_future(background.wait())

@@ -109,6 +109,20 @@ def test_units_start_commands_that_exist(unit: str) -> None:
     assert (ROOT / "deploy" / config).exists()
 
 
+def test_what_the_readme_installs_by_is_what_the_pages_say() -> None:
+    """Each command of its installations stands, word for word, on the page of that kind of site, which other tests type."""
+    text = (ROOT / "README.md").read_text().partition("for each kind of site")[2].partition("\n## ")[0]
+    commands = [
+        one.strip()
+        for line in re.findall(r"(?m)^    (.*)$", text)
+        for one in line.partition("   #")[0].split("&&")
+    ]
+    pages = "\n".join((ROOT / f"docs/{page}.md").read_text() for page in ("install", "kubernetes", "slurm"))
+    typed = {line.partition("   #")[0].strip() for line in re.findall(r"(?m)^    (.*)$", pages)}
+    assert len(commands) > 12
+    assert [one for one in commands if one not in typed] == []
+
+
 def test_no_document_names_a_private_place() -> None:
     """Nothing in the documents depends on the machine on which it was written."""
     for page in PAGES:

@@ -99,6 +99,7 @@ class NatsConnection:
         self._told: set[str] = set()  # errors since the last good session
         self._patience = 1  # times the usual, with a server that does not answer
         self.connected = False
+        self.since_s = 0.0  # when the present or the last session began, by the monotonic clock
         self.why = ""  # it is not connected, or was not the last time
 
     @property
@@ -131,7 +132,7 @@ class NatsConnection:
             return False
         self._order = sorted(self._order, key=lambda url: _address(url) == self.peer)
         _log.warning(
-            "NATS %s: what is asked there gets no answer: another server is tried", _shown(self._server)
+            "NATS %s: what is asked there gets no answer: another server is tried", shown(self._server)
         )
         self.reconnect()
         return True
@@ -209,8 +210,8 @@ class NatsConnection:
         self._tls = writer.get_extra_info("ssl_object") if writer else None
         if not self._announced:
             self._announced = True
-            _log.info("connected to %s", _shown(self._server))
-        self.connected = True
+            _log.info("connected to %s", shown(self._server))
+        self.connected, self.since_s = True, time.monotonic()
         task = asyncio.ensure_future(session(client))
         again = asyncio.ensure_future(self._again.wait())
         ping: asyncio.Task[None] | None = None
@@ -265,7 +266,7 @@ class NatsConnection:
                 self._told.clear()
             self._told.add(error)
             self._announced = False
-            _log.warning("NATS %s: %s", ",".join(map(_shown, self._servers)), error)
+            _log.warning("NATS %s: %s", ",".join(map(shown, self._servers)), error)
 
 
 class TlsContexts:
@@ -331,7 +332,7 @@ def _checked(url: str) -> str:
     """ConfigError: not a URL that we can use."""
     scheme, colon, _ = url.partition("://")
     if colon and scheme not in ("nats", "tls"):
-        raise ConfigError(f"NATS server {_shown(url)!r}: write nats://HOST:PORT, or tls://HOST:PORT for TLS")
+        raise ConfigError(f"NATS server {shown(url)!r}: write nats://HOST:PORT, or tls://HOST:PORT for TLS")
     return url
 
 
@@ -346,7 +347,7 @@ def _address(url: str) -> tuple[str, int] | None:
     return (parts.hostname, parts.port or 4222) if parts.hostname else None
 
 
-def _shown(url: str) -> str:
-    """Without the password."""
+def shown(url: str) -> str:
+    """Without the user and the password."""
     before, at, host = url.rpartition("@")
     return f"{before.partition('://')[0]}://…@{host}" if at else url

@@ -49,7 +49,7 @@ def of_connection(error: BaseException) -> str:
     if any(denied in text.lower() for denied in _DENIED):
         return (
             f"the server does not let this key in ({text}): revoked, not let in yet, or another's; a node joins again with a "
-            "new token (`gpuward-agent join`)"
+            "new token (`gpuward-agent join`); of a brain look at nats.url and nats.seed_file, and at the servers' accounts"
         )
     if "permissions violation" in text.lower():
         return _not_allowed(text)

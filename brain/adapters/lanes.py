@@ -26,7 +26,7 @@ from nats.js.api import (
     StorageType,
     StreamConfig,
 )
-from nats.js.errors import NotFoundError, ServiceUnavailableError
+from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
 from agent.contract import subjects
 from agent.contract.messages import MAX_EVENT_BYTES
@@ -35,11 +35,18 @@ from agent.shared.nats_connection import LOST
 from agent.shared.tasks import end
 from brain.adapters import copies
 from brain.adapters.arrivals import Arrivals, Offer, passed_on
+from brain.adapters.log import NoRoom
 
 MAX_BYTES = 16 * 1024**2  # of one lane
 MAX_AGE_S = 10.0
 # What the server keeps free for all lanes of a cell; it reserves that much, and uses what is in them.
 RESERVED_BYTES = (subjects.LANES + subjects.PARTS_LANES) * MAX_BYTES
+_NO_MEMORY = 10028  # the server's "insufficient memory resources available"
+_NO_PEERS = 10005  # a cluster's "no suitable peers for placement", for this or another reason
+_NO_ROOM_TEXT = (
+    f"NATS may not keep {RESERVED_BYTES // 1024**2} MiB of its memory free for what nodes say: raise max_mem in `jetstream` of "
+    "each server, and the account's limit of memory where it has one (docs/cell.md, NATS of your own)"
+)
 _CONSUMER = "brain"
 # Messages of one lane that the brain has and has not dealt with. A brain that is behind must not have seconds of them on its
 # connection, before the log's answers and its lease; and one event of each node of a lane is to fit beside its beats.
@@ -184,7 +191,12 @@ class Lanes:
         try:
             await copies.at_least(self._client, lane.stream, self._replicas)
         except NotFoundError:
-            await manager.add_stream(wanted)
+            try:
+                await manager.add_stream(wanted)
+            except APIError as error:
+                if error.err_code != _NO_MEMORY and not _without_peers(error):
+                    raise
+                raise NoRoom(_NO_ROOM_TEXT) from error
 
     async def _consume(self, number: int, inbox: str) -> None:
         """Makes the lane's only consumer anew: it ends the deliveries to whoever led before.
@@ -245,6 +257,10 @@ class Lanes:
         else:
             _log.warning("lane %d of cell %s was silent: its consumer was made anew", number, self._cell)
             interrupted()
+
+
+def _without_peers(error: APIError) -> bool:
+    return error.err_code == _NO_PEERS and "insufficient" in (error.description or "")
 
 
 def _told(errors: dict[int, BaseException]) -> dict[int, BaseException]:

@@ -17,6 +17,7 @@ from brain.leader.loop import LiveLoop
 from brain.leader.replica import Replica
 
 CHECK_S = 0.5
+SETTLED_S = 2.0  # a connection that has lasted for so long is one
 DISCONNECTED = "brain_disconnected"
 NOBODY_LEADS = "nobody_leads"
 MOST_PATIENT_S = 120.0  # while nobody leads another server is tried at least so often
@@ -78,8 +79,10 @@ class LeaderWatch:
             self._look(now_s)
 
     def _look(self, now_s: float) -> None:
-        if self._connection.connected != self._connected:
-            self._connected, self._turned_s = self._connection.connected, now_s
+        # One that ends as soon as it is there, over and over, is none: nothing works on it, and it hides how long that lasts.
+        connected = self._connection.connected and now_s - self._connection.since_s >= SETTLED_S
+        if connected != self._connected:
+            self._connected, self._turned_s = connected, now_s
         if not self._connected:
             if now_s - self._turned_s >= self._after_s:
                 said = self._connection.why

@@ -83,6 +83,8 @@ class NatsServer:
             assert time.monotonic() < deadline, f"nats-server does not listen:\n{log.read_text()[-2000:]}"
             time.sleep(0.01)
 
+    max_mem = "1200MB"  # all lanes of one cell, and little more
+
     def configure(self, config: str) -> None:
         """Other lines for the configuration file, before `start`; in place of those that were given."""
         self._config = config
@@ -119,7 +121,7 @@ class NatsServer:
         conf.write_text(
             f'listen: "127.0.0.1:{self.port}"\nhttp: "127.0.0.1:{self.monitor}"\n'
             f'pid_file: "{self.pid_file}"\n'
-            f'jetstream {{ store_dir: "{self._folder}/js", max_mem: 1200MB, max_file: 1GB, strict: {strict} }}\n'
+            f'jetstream {{ store_dir: "{self._folder}/js", max_mem: {self.max_mem}, max_file: 1GB, strict: {strict} }}\n'
             f"{_accounts(self._cell, members) if members else ''}\n{self._config}\n"
         )
         return conf

@@ -98,6 +98,16 @@ async def test_a_cell_that_runs_and_then_does_not(tmp_path: Path) -> None:
         assert found["rules"]["health"] == found["disk"]["health"] == found["signing key"]["health"] == "ok"
 
 
+async def test_a_password_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
+    """People paste what the doctor says."""
+    with nats_server(tmp_path, config=LIMITED) as server:
+        url = server.url.replace("//", "//brain:secret@")
+        (line,) = [one async for one in broker.broker(site(tmp_path, nats={"url": url}))]
+        assert (line.check, line.health) == ("broker", Health.FAIL)
+        assert "does not let us in" in line.text
+        assert "secret" not in line.text
+
+
 LIMITED = """
 authorization { users: [ { user: brain, password: brain, permissions: {
   publish: { allow: ["$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO.>", "$JS.API.INFO", "ward.>"] }
@@ -116,6 +126,7 @@ async def test_too_few_rights_on_the_servers_of_a_site(tmp_path: Path) -> None:
             assert denied.lower() in rights.text.lower(), rights.text
         assert of("broker", found).health is Health.OK
         assert of("log", found).health is Health.WARN
+        assert "brain:brain" not in str(found), "a password is nobody's to read here"
 
 
 async def test_all_rights_are_tried_and_nothing_is_changed(tmp_path: Path) -> None:

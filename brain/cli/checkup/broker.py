@@ -251,7 +251,7 @@ async def _reaches_back_s(client: Client, cell: str, first: int) -> float:
 
 
 def _where(config: BrainConfig) -> str:
-    return config.nats.url or nats_server.of(config).url
+    return ",".join(map(nats_connection.shown, (config.nats.url or nats_server.of(config).url).split(",")))
 
 
 def _connection(config: BrainConfig, denied: list[str]) -> NatsConnection:
