@@ -3,7 +3,7 @@
 The log has English sentences, and so have states, histories and recordings of every version. Each of them was made by the code of
 one sentence (`english.json`, from the code: docs/sentences.py), which has its Chinese beside it (`zh/`). So a text is read back:
 which sentence it is, and what stands in its slots, which may be sentences again. What is none of ours stays as it is: names,
-what people, devices and programs have said (decision 84).
+what people, devices and programs have said (decision 86).
 """
 
 import json

@@ -1,8 +1,8 @@
 """What lies wholly within an open maintenance window calls nobody before the window ends (decision 71).
 
 People have said that they work there: that it is dark is no news to them. What is over by the end of its window was never
-paged; what is not is paged then, as new. P0 waits for nothing; the shared cause of a place in whose window it is is none (decision
-85). A hold is another word: it stops gpuward, and people are told.
+paged; what is not is paged then, as new. P0 waits for nothing; the shared cause of a place in whose window it is is none
+(decision 85). A hold is another word: it stops gpuward, and people are told.
 """
 
 from brain.core import stops
