@@ -17,7 +17,7 @@ from brain.cli.backtest import recorded, rule_sets
 from simulations.month import learn, learn_read, learn_write, profile
 from simulations.month.draw import Month, draw
 from simulations.month.engine_fleet import EngineFleet
-from simulations.month.learn import FEWEST, Learnt, Seen
+from simulations.month.learn import FEWEST, Learnt, SiteHistory
 from simulations.month.log import LoggedEngine
 from simulations.month.profile import Profile
 from simulations.simulate import simulate
@@ -105,9 +105,9 @@ def test_even_nodes_have_no_tail() -> None:
     """Twenty nodes with ten faults each: a twentieth has a twentieth. Too few faults say nothing."""
     leaf = {f"n{n}": "l" for n in range(200)}
     even = [("gpu-lost", f"n{n % 200}") for n in range(2000)]
-    found = learn.learn(Seen(leaf=leaf, rack={}, days=30, incidents=even), shapes(), LLAMA)
+    found = learn.learn(SiteHistory(leaf=leaf, rack={}, days=30, incidents=even), shapes(), LLAMA)
     assert found.tail == pytest.approx(0.05, abs=0.02)
-    few = learn.learn(Seen(leaf=leaf, rack={}, days=30, incidents=even[:40]), shapes(), LLAMA)
+    few = learn.learn(SiteHistory(leaf=leaf, rack={}, days=30, incidents=even[:40]), shapes(), LLAMA)
     assert few.tail is None
 
 
@@ -115,7 +115,7 @@ def test_what_is_too_rare_or_not_seen_is_the_defaults_and_says_so() -> None:
     """Few faults in a short time say nothing; none in a long time say a lot; a strange cause is left out by name."""
     leaf = {f"n{n}": "l" for n in range(100)}
     incidents = [("gpu-lost", "n1")] * 9 + [("disk-failing", "n2")] * 2 + [("lemon-node", "n3")]
-    short = learn.learn(Seen(leaf=leaf, rack={}, days=10, incidents=incidents), shapes(), LLAMA)
+    short = learn.learn(SiteHistory(leaf=leaf, rack={}, days=10, incidents=incidents), shapes(), LLAMA)
     kinds = {one.kind: one for one in short.kinds}
     assert kinds["gpu-off-bus"].rate == pytest.approx(9)  # 9 in 1000 node-days
     assert kinds["gpu-off-bus"].why_default == ""
@@ -123,7 +123,7 @@ def test_what_is_too_rare_or_not_seen_is_the_defaults_and_says_so() -> None:
     assert kinds["disk-broken"].rate == kinds["disk-broken"].default
     assert "does not see" in kinds["gpu-silent"].why_default
     assert dict(short.strange) == {"lemon-node": 1}
-    long = learn.learn(Seen(leaf=leaf, rack={}, days=3650, incidents=incidents), shapes(), LLAMA)
+    long = learn.learn(SiteHistory(leaf=leaf, rack={}, days=3650, incidents=incidents), shapes(), LLAMA)
     hung = {one.kind: one for one in long.kinds}["driver-hung"]
     assert hung.why_default == ""
     assert hung.rate == pytest.approx(0, abs=0.001)
@@ -132,7 +132,7 @@ def test_what_is_too_rare_or_not_seen_is_the_defaults_and_says_so() -> None:
 def test_kinds_that_look_alike_keep_the_ratio_of_the_default() -> None:
     """A node that is silent tells not why."""
     leaf = {f"n{n}": "l" for n in range(100)}
-    seen = Seen(
+    seen = SiteHistory(
         leaf=leaf, rack={}, days=100, incidents=[("node-unreachable", f"n{n % 100}") for n in range(120)]
     )
     found = {one.kind: one for one in learn.learn(seen, shapes(), LLAMA).kinds}
