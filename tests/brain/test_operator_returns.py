@@ -84,7 +84,7 @@ def test_a_fault_that_is_still_there_keeps_its_drain() -> None:
     ] == ["open"]
 
 
-def test_a_fault_that_comes_back_is_an_incident_again() -> None:
+def test_a_fault_that_comes_back_opens_its_incident_again() -> None:
     """The word ended nothing for good."""
     story = Story(site(), heals=False)
     cut(story)
@@ -93,7 +93,7 @@ def test_a_fault_that_comes_back_is_an_incident_again() -> None:
     assert [one.state.value for one in story.incidents("link-down")] == ["closed"]
     story.event(RETURNED_S + 200, "link.state", LINK, up=False)
     story.run(RETURNED_S + 1000)
-    assert [one.state.value for one in story.incidents("link-down")] == ["closed", "needs_human"]
+    assert [(one.state.value, one.times) for one in story.incidents("link-down")] == [("needs_human", 2)]
 
 
 def test_of_a_node_that_does_not_answer_the_word_counts() -> None:

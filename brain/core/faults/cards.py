@@ -8,6 +8,7 @@ import re
 
 from agent.contract.counted import counted
 from agent.contract.messages import Event
+from brain.core import ids
 from brain.core.context import Context
 from brain.core.pack.spans import span_text
 from brain.core.pack.spec import Text
@@ -29,7 +30,14 @@ def feed(ctx: Context, event: Event) -> None:
         return
     found = str(event.data.get("serial", "") or event.data.get("uuid", ""))
     slots = _slots(ctx, event.node)
-    slots.pop(event.component, None)
+    before = slots.pop(event.component, found)
+    if (
+        found != before
+    ):  # what comes is another card's fault, and no incident of the former one is opened again for it
+        place = f"gpu/{event.node}/{event.component.partition('/')[2]}"
+        for key in ctx.index.recurred.get(event.node, ()):
+            if f"{ids.split(key)[1]}/".startswith(f"{place}/"):
+                ctx.state.lately_closed.pop(key, None)
     if _SERIAL.fullmatch(found) and len(slots) < MAX_SLOTS:
         slots[event.component] = found
     if slots:

@@ -25,9 +25,10 @@ ALPHA = 0.01  # how likely one false suspicion may be, over all places of the ki
 ASKS = 0.1  # and with which one a person is asked before one more node is disturbed
 _SHOWN = 6  # nodes that are named
 MAX_ILL = 200  # so many in the cell are judged in other ways
-# kind of place -> the fewest of its nodes, and of which parts it is that it can be the cause; empty: of any
+# One of the nodes may have made it up.
+# Kind of place -> the fewest of its nodes, and of which parts it is that it can be the cause; empty: of any
 _CAUSES: Mapping[str, tuple[int, tuple[str, ...]]] = {
-    "chassis": (2, ()),
+    "chassis": (3, ()),
     "leaf": (3, ("port", "link", "nic")),
     "rack": (3, ("node",)),
 }

@@ -55,6 +55,8 @@ def forget(ctx: Context, node: str, why: str) -> None:
     for values in ctx.state.figures.values():
         values.pop(node, None)
     ctx.state.remedied.pop(node, None)
+    for key in ctx.index.recurred.get(node, ()):
+        ctx.state.lately_closed.pop(key, None)
     ctx.state.over.pop(node, None)
     releases.forget_node(ctx, node)
     lemons.forget_node(ctx, node)

@@ -10,7 +10,7 @@ from brain.core.incidents import OVER, TRANSITIONS, IncidentTrigger
 from brain.core.inputs import NodeState, Pulse
 from brain.core.pack.actions import ACTIONS
 from brain.core.state import Incident, IncidentState
-from tests.brain.world import Story, pack
+from tests.brain.world import GPU, Story, pack
 
 HOUR = 3600.0
 LINK = "link/eth1"
@@ -194,6 +194,34 @@ def test_another_part_is_another_incident() -> None:
     down(story, 2 * HOUR, link="link/eth2")
     story.run(3 * HOUR)
     assert [one.times for one in story.time.incidents.values()] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("serial", "times"), [("S0001", [2]), ("S0002", [1, 1])], ids=["the same card", "another card"]
+)
+def test_another_card_has_faults_of_its_own(serial: str, times: list[int]) -> None:
+    """Whoever has replaced a GPU hears of the new one as of a new one."""
+    story = site()
+    story.event(50, "node.inventory.gpu", GPU, serial="S0001")
+    story.event(100, "gpu.off_bus", GPU)
+    story.event(200, "gpu.returned", GPU)
+    story.run(HOUR)
+    story.event(HOUR, "node.inventory.gpu", GPU, serial=serial)
+    story.event(2 * HOUR, "gpu.off_bus", GPU)
+    story.run(2 * HOUR + 100)
+    assert [one.times for one in story.time.incidents.values()] == times
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_node_that_is_gone_for_good_comes_back_as_a_new_one(lost: bool) -> None:
+    """Nothing is left of a forgotten node."""
+    story = site()
+    down(story, 100)
+    story.run(HOUR)
+    if lost:
+        story.say(HOUR, "forget", node="n1", revoked=True)
+    story.run(HOUR + 10)
+    assert bool(story.engine.state.lately_closed) is not lost
 
 
 def test_a_blink_within_the_hold_off_is_no_time() -> None:
