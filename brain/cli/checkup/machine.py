@@ -23,6 +23,7 @@ LEAST_FREE_BYTES = 256 * 1024**2
 LEAST_FREE_INODES = 0.05  # of all
 OFF_S = 0.5  # as the agent's default for a node's clock (agent/collectors/clock.py)
 _GIB = 1024**3
+_MOST_FILES = 2000  # of rules: some tens
 _MOST_FOLDERS = 1000  # of a NATS server's store: some tens
 
 
@@ -200,14 +201,37 @@ def _wrong(found: Installation, owner: os.stat_result) -> Iterator[HealthLine]:
                 ),
                 t("look who has had it; then chown {st_uid} {path}", st_uid=_user(owner.st_uid), path=path),
             )
-    believed = [config.rules_dir, config.runbooks_dir, *([found.file] if found.file else [])]
-    for place in believed:
-        if place.exists() and place.stat().st_mode & 0o002:
+    for place in _believed(found):
+        try:
+            seen = place.stat()
+        except OSError:
+            continue  # `configuration` and `rules` say so
+        if seen.st_mode & 0o002:
             yield fail(
                 name,
                 t("{place} can be changed by everybody", place=place),
                 f"chmod o-w {place}",
             )
+        elif seen.st_uid not in (0, owner.st_uid):
+            yield warn(
+                name,
+                t(
+                    "{place} can be changed by {user}, who is neither root nor the brain's user {brain}",
+                    place=place,
+                    user=_user(seen.st_uid),
+                    brain=_user(owner.st_uid),
+                ),
+                t("where that is not meant: chown root {place}", place=place),
+            )
+
+
+def _believed(found: Installation) -> Iterator[Path]:
+    """What says what is done to nodes: the configuration, and the folders of rules and runbooks with all that lies there."""
+    if found.file:
+        yield found.file
+    for folder in (found.config.rules_dir, found.config.runbooks_dir):
+        yield folder
+        yield from itertools.islice(sorted(folder.rglob("*")), _MOST_FILES)
 
 
 def _readable(seen: os.stat_result, uid: int) -> bool:

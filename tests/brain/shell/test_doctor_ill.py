@@ -1,8 +1,11 @@
 """What a brain that answers says of itself, and that the doctor must not pass over: nobody would call that installation well."""
 
+import os
 from pathlib import Path
 
-from brain.cli.checkup import counterparts, fleet
+import pytest
+
+from brain.cli.checkup import counterparts, fleet, machine
 from brain.cli.checkup.lines import Health
 from tests.brain.shell.doctor_kit import answers, gathered, lines, node, site
 
@@ -40,3 +43,30 @@ def test_pages_that_reach_nobody(tmp_path: Path) -> None:
     assert text.startswith("2 pages that no channel takes: people are told nothing")
     for well in (answers(node("n1"), pages_failing=0), answers(node("n1"))):
         assert lines(fleet.brain(site(tmp_path, brain=well)), Health.FAIL) == []
+
+
+def test_a_file_of_rules_that_everybody_may_write(tmp_path: Path) -> None:
+    """The folder is closed, and one file in it, or in a folder below, is not: whoever writes it decides what is done to nodes."""
+    below = tmp_path / "rules/site"
+    below.mkdir(parents=True)
+    found = site(tmp_path, rules="rules")
+    for file in (below / "mine.yaml", tmp_path / "rules/ours.yaml"):
+        file.write_text("rules: {}\n")
+        file.chmod(0o644)
+        assert lines(machine.files(found), Health.FAIL) == []
+        file.chmod(0o646)
+        assert lines(machine.files(found), Health.FAIL) == [
+            f"{file} can be changed by everybody → chmod o-w {file}"
+        ]
+        file.chmod(0o644)
+
+
+@pytest.mark.root
+def test_rules_of_somebody_else(tmp_path: Path) -> None:
+    """They may be a deployment's; a person shall have seen it."""
+    file = tmp_path / "rules/mine.yaml"
+    file.parent.mkdir()
+    file.write_text("rules: {}\n")
+    os.chown(file, 65534, 65534)
+    (text,) = lines(machine.files(site(tmp_path, rules="rules")), Health.WARN)
+    assert text.startswith(f"{file} can be changed by nobody, who is neither root nor the brain's user root")
