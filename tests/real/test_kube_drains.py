@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent import __version__
-from agent.contract.errors import ConfigError, Refused
+from agent.contract.errors import ActionError, ConfigError, Refused
 from brain.actions import kube as module
 from brain.actions import patience
 from brain.actions import scheduler as actions
@@ -210,6 +210,26 @@ async def test_a_drain_that_the_account_may_not_make(plane: Plane, monkeypatch: 
         finally:
             await kube.close()
     assert plane.taints("gpu1") == []
+
+
+async def test_a_disruption_budget_that_the_server_keeps(plane: Plane) -> None:
+    """The step fails in the server's words and no pod ends, as long as the budget stands; without it the pod is evicted."""
+    await asyncio.to_thread(plane.clean)
+    (pod,) = await asyncio.to_thread(plane.pods, "kept", "gpu3")
+    await asyncio.to_thread(plane.budget, "kept", "kept", at_least=1)
+    wanted = replace(order("inc-1", then="requeue"), node="gpu3")
+    kube = built(plane, evict_wait_s=3)
+    try:
+        with pytest.raises(ActionError, match=r"was not evicted in 3 s: .*disruption budget"):
+            await actions.Drain(lambda _: kube).run(wanted)
+        assert plane.running("kept") == [pod]
+        plane.kubectl("delete", "poddisruptionbudget", "kept")
+        done = await actions.Drain(lambda _: kube).run(wanted)
+        assert done.data["jobs_left"] == 0
+        assert pod not in plane.running("kept")
+        await actions.Resume(lambda _: kube).run(wanted)
+    finally:
+        await kube.close()
 
 
 def _account(plane: Plane, name: str, verbs: tuple[str, ...]) -> dict[str, Any]:
