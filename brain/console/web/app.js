@@ -4,6 +4,7 @@ import { render } from './vendor/lit-html/lit-html.js'
 import { frame } from './frame.js'
 import { watch } from './live.js'
 import { forget, get, posted, Problem } from './net.js'
+import { inert, made } from './parts/inert.js'
 import { want, wanted } from './parts/wanted.js'
 import { onLinks, route } from './router.js'
 import * as words from './words.js'
@@ -48,8 +49,8 @@ export function draw() {
   drawing = true
   requestAnimationFrame(() => {
     drawing = false
-    render(frame(state), root)
-    document.title = `${state.page?.title?.(state) ?? ''} · gpuward`.replace(/^ · /, '')
+    render(made(frame(state)), root)
+    document.title = inert(`${state.page?.title?.(state) ?? ''} · gpuward`.replace(/^ · /, ''))
     state.page?.drawn?.(state)
     if (state.inSight !== state.at) showWhere()
   })
@@ -105,7 +106,7 @@ export async function load({ quiet = false } = {}) {
   again = false
   state.loading = !quiet
   if (!quiet) draw()
-  const begun = Date.now()
+  const begun = performance.now()
   try {
     const data = await page.load(state.at, { signal: mine.signal, state })
     if (mine.signal.aborted) return
@@ -116,7 +117,7 @@ export async function load({ quiet = false } = {}) {
   } finally {
     if (reading === mine) {
       reading = null
-      readAt = Date.now()
+      readAt = performance.now()
       tookMs = readAt - begun
       state.loading = false
       if (again) soon()
@@ -132,7 +133,7 @@ function soon() {
   timer = setTimeout(() => {
     timer = 0
     load({ quiet: true })
-  }, Math.max(0, readAt + pause - Date.now()))
+  }, Math.max(0, readAt + pause - performance.now()))
 }
 
 /** Tells people what came of what they did. */
