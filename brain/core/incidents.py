@@ -339,6 +339,7 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     rule = ctx.compiled.rules.get(incident.rule)
     if symptom.members and rule is not None and rule.severity < incident.severity and not symptom.at_once:
         _raise(ctx, incident, rule.severity, f"{len(symptom.members)} nodes show it by now", incident.scope)
+    affected.more_at_once(ctx, incident, symptom)
     if symptom.at_once:
         _absorb(ctx, incident)
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:
