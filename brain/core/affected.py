@@ -36,8 +36,12 @@ def more_at_once(ctx: Context, incident: Incident, wide: SymptomState) -> None:
     others = [one for one in ctx.index.open_at.get("", {}).values() if one.opened_at >= last.since]
     if any(2 * sum(node in one.affected for node in new) > len(new) for one in others):
         return
-    text = f"{counted(len(new), 'more node')} fell ill at once, {span(last.since - before.until)} after the others"
-    escalation.page(ctx, incident, "update", f"{text}: {', '.join(new[:SHOWN])}")
+    more, later, named = (
+        counted(len(new), "more node"),
+        span(last.since - before.until),
+        ", ".join(new[:SHOWN]),
+    )
+    escalation.page(ctx, incident, "update", f"{more} fell ill at once, {later} after the others: {named}")
 
 
 def _new_ones(nodes: dict[str, float], known: dict[str, bool]) -> list[str]:
