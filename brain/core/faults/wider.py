@@ -210,7 +210,12 @@ def stood_before(ctx: Context, by: Incident, other: Incident) -> bool:
     """Whether an incident of a node was there before the shared cause that explains it: a cable was bad when its switch went."""
     rule = ctx.compiled.rules.get(by.rule)
     found = counted(ctx, rule, by.scope) if rule is not None and other.node else None
-    return found is not None and spread.stood_before(found[1], other.node)
+    if found is None:
+        return False
+    wide = found[1]
+    if other.node in wide.earlier:  # which of its parts is the incident's?
+        return other.opened_at < wide.cause_at
+    return spread.stood_before(wide, other.node)
 
 
 def still_explained(ctx: Context, rule: Rule, scope: str, by: Incident) -> bool:
@@ -292,7 +297,8 @@ def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
             or not here.keys() <= there[1].members.keys()
         ):
             continue
-        if not all(at_once.is_apart(there[1], node) for node in here):
+        apart = all(at_once.is_apart(there[1], node) for node in here)
+        if not apart and not places.fell_ill_apart(reached.recent(wide), there[1].members):
             return match
     return ""
 
@@ -331,10 +337,11 @@ def _around(ctx: Context, of: str, wide: SymptomState) -> dict[str, None]:
 
 def match_at(ctx: Context, of: str, place: str) -> str:
     """The match of the family's rule at a place; empty: no rule matches there."""
-    matched = ctx.state.matched.get(place, ())
-    for rule in ctx.compiled.counting.get(of, ()):
-        if rule.name in matched:
-            return ids.key(rule.name, place)
+    matched = ctx.state.matched.get(place)
+    if matched:  # in a storm it is asked a million times
+        for rule in ctx.compiled.counting_at.get(of, {}).get(type_of(place), ()):
+            if rule.name in matched:
+                return ids.key(rule.name, place)
     return ""
 
 
