@@ -44,17 +44,16 @@ def nobody_has(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) ->
     """Whether one more node shows it that no incident has, while others do: not that of a place around the node, nor one that
     stands for this place or explains it by now. It is asked at once which place it is, for the gate counts the node (law 6).
     """
-    match = wider.match_at(ctx, symptom.of, wide.scope)
-    known = (ctx.index.by_match, ctx.index.stood_for, ctx.state.dismissed)
-    if not match or any(match in one for one in known):
+    match, taken = wider.match_at(ctx, symptom.of, wide.scope), ctx.index.by_match
+    if not match or match in taken or match in ctx.index.stood_for or match in ctx.state.dismissed:
         return False
-    counting = ctx.compiled.counting.get(symptom.of, ())
-    if not any((rule.cause or rule.name) in ctx.index.by_cause for rule in counting):
-        return False  # what explains it counts no nodes
     if _has_incident(ctx, symptom.of, reversed(ctx.compiled.topology.above(node))):  # a storm's is wide
         return False
     if _has_incident(ctx, symptom.of, jobs.around(ctx, symptom.of, (node,))):
         return False
+    counting = ctx.compiled.counting.get(symptom.of, ())
+    if not any((rule.cause or rule.name) in ctx.index.by_cause for rule in counting):
+        return False  # what explains it counts no nodes
     return not wider.explainer(ctx, ctx.compiled.rules[ids.name_of(match)], wide.scope)
 
 
@@ -66,6 +65,8 @@ def was_closed(ctx: Context, symptom: Symptom) -> bool:
     """Whether an operator has closed what counts nodes of the same symptom: the next node is a newer fact. What else has been
     closed has no part in it, and in a storm each place would be judged with each node.
     """
+    if not ctx.state.dismissed:
+        return False
     families, rules = ctx.compiled.families, ctx.compiled.rules
     for name in dict.fromkeys(map(ids.name_of, ctx.state.dismissed)):  # of thousands of matches few rules
         rule = rules.get(name)

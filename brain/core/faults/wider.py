@@ -331,10 +331,11 @@ def _around(ctx: Context, of: str, wide: SymptomState) -> dict[str, None]:
 
 def match_at(ctx: Context, of: str, place: str) -> str:
     """The match of the family's rule at a place; empty: no rule matches there."""
-    matched = ctx.state.matched.get(place, ())
-    for rule in ctx.compiled.counting.get(of, ()):
-        if rule.name in matched:
-            return ids.key(rule.name, place)
+    matched = ctx.state.matched.get(place)
+    if matched:  # in a storm it is asked a million times
+        for rule in ctx.compiled.counting_at.get(of, {}).get(type_of(place), ()):
+            if rule.name in matched:
+                return ids.key(rule.name, place)
     return ""
 
 

@@ -67,6 +67,7 @@ class Compiled:
         # wide rule -> the symptoms whose nodes it counts, and each of these -> the rules that do
         self.families: dict[str, tuple[str, ...]] = {}
         self.counting: dict[str, list[Rule]] = {}
+        self.counting_at: dict[str, dict[str, list[Rule]]] = {}  # the same by the kind of place
         for rule in rules:
             if rule.scope in (JOB, *WIDE, CELL):
                 named = [self.symptoms[name] for name in symptoms_in(rule.when) if name in self.symptoms]
@@ -75,6 +76,7 @@ class Compiled:
                     self.families[rule.name] = of
                 for name in of:
                     self.counting.setdefault(name, []).append(rule)
+                    self.counting_at.setdefault(name, {}).setdefault(rule.scope, []).append(rule)
         self._rulebook = matcher.build(pack.rules)
         # A generated rule matches while its symptom is active: the matcher has nothing to add to that.
         self._generated = {
