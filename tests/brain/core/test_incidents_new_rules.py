@@ -212,6 +212,7 @@ def test_the_same_nodes_are_one_fault(nodes: int, monkeypatch: pytest.MonkeyPatc
     ctx.compiled.rules |= {"leaf-bad": leaf, "rack-bad": rack}
     ctx.compiled.families |= dict.fromkeys(("leaf-bad", "rack-bad"), (at_leaf.of,))
     ctx.compiled.counting[at_leaf.of] = [leaf, rack]
+    ctx.compiled.counting_at[at_leaf.of] = {one.scope: [one] for one in (leaf, rack)}
     cell.state.matched |= {"leaf/l1": ["leaf-bad"], "rack/r1": ["rack-bad"]}
     ctx.index.by_match["leaf-bad@leaf/l1"] = "inc-2"
     assert (incidents.match_began(ctx, rack, "rack/r1") is not None) == opens
