@@ -1,11 +1,15 @@
-"""Which nodes an incident affects: each is counted once, and stays counted while it lasts. Pure."""
+"""Which nodes an incident affects: each is counted once, and stays counted while it lasts. And when many more fall ill. Pure."""
 
 from collections.abc import Iterable
 from itertools import islice, takewhile
 
+from agent.contract.counted import counted, span
 from brain.core.context import Context
 from brain.core.paging import escalation
-from brain.core.state import Incident
+from brain.core.state import Incident, SymptomState
+
+LONG_AFTER_S = 600.0  # the next nodes of one fault come sooner
+SHOWN = 12  # nodes that the page names
 
 
 def add(ctx: Context, incident: Incident, nodes: Iterable[str]) -> None:
@@ -16,6 +20,24 @@ def add(ctx: Context, incident: Incident, nodes: Iterable[str]) -> None:
     known |= {node: True for node in nodes if node}
     incident.nodes = max(incident.nodes, len(incident.affected))
     escalation.look_again(ctx, incident)
+
+
+def more_at_once(ctx: Context, incident: Incident, wide: SymptomState) -> None:
+    """Many more nodes fell ill at once, long after the others: who was called for these hears of it, once for each time. Not
+    where another incident is about the new ones, as that of a narrower place.
+    """
+    if len(wide.bursts) < 2 or not incident.pages.first_at:
+        return
+    before, last = wide.bursts[-2], wide.bursts[-1]
+    if last.since - before.until <= LONG_AFTER_S or last.since <= incident.burst_told:
+        return
+    incident.burst_told = last.since
+    new = [node for node, at in wide.members.items() if at >= last.since]
+    others = [one for one in ctx.index.open_at.get("", {}).values() if one.opened_at >= last.since]
+    if any(2 * sum(node in one.affected for node in new) > len(new) for one in others):
+        return
+    text = f"{counted(len(new), 'more node')} fell ill at once, {span(last.since - before.until)} after the others"
+    escalation.page(ctx, incident, "update", f"{text}: {', '.join(new[:SHOWN])}")
 
 
 def _new_ones(nodes: dict[str, float], known: dict[str, bool]) -> list[str]:

@@ -341,6 +341,7 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
         severity = min(incident.severity, wider.urgency(ctx, rule, incident.scope)[0])
         if severity < incident.severity:
             _raise(ctx, incident, severity, f"{len(symptom.members)} nodes show it by now", incident.scope)
+    affected.more_at_once(ctx, incident, symptom)
     if symptom.at_once:
         _absorb(ctx, incident)
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:

@@ -120,6 +120,8 @@ class SymptomState:
     members: dict[str, float] = field(default_factory=dict)
     # spread of a job: how many nodes it has, by its scheduler; 0: nobody says
     size: int = 0
+    # spread: node that fell ill anew, at another part -> when it first did
+    earlier: dict[str, float] = field(default_factory=dict)
     # active spread: when the shared cause began; what began before stood there already. 0: they came one by one
     cause_at: float = 0.0
     # active spread: so few show it that only their falling ill at once (Symptom.at_once_s) makes it shared
@@ -565,6 +567,8 @@ class Incident:
     stale: bool = False
     # a symptom of it ended without a fact that says so: its time to live was over, or it was reset on act
     unproven: bool = False
+    # of a shared cause: when the last burst of its nodes began that people have heard of; 0: none but the first
+    burst_told: float = 0.0
     # of a shared cause: the places that were considered, the chosen one first; empty: it was not judged
     places: list[PlaceCandidate] = field(default_factory=list)
     # how sure it is that this is the place, 0 to 1; 0: it was not judged

@@ -18,6 +18,7 @@ from brain.core.state import PlaceCandidate
 
 STRAYS_SHARE = 0.25  # of the ill nodes of a place, so many may be outside of the one that explains it, if they are scattered
 FEW_SHARE = 0.1  # so many may be, however they lie; at least one
+MOSTLY = 4  # where at most one node in so many is well, these may not have noticed a fault that mostly comes of such a place
 STRAY_COSTS = 2  # an ill node outside a place speaks against it as much as this many healthy ones inside
 MAX_APART = 4  # so many places of one kind may have fallen ill one by one, each for a cause of its own
 APART_S = 600.0  # when at least so long lies between them
@@ -31,8 +32,8 @@ class Seen:
 
     # the scope: `rack/r1`
     place: str
-    # its nodes that show the symptom -> when it began there, in seconds
-    ill: Mapping[str, float]
+    # its nodes that show the symptom -> when it began there, in seconds; in the order in which that was told
+    ill: dict[str, float]
     # how many nodes it has, at least as many as are ill
     of: int
     # with how many ill nodes it is a shared cause; asked only where it counts
@@ -55,7 +56,8 @@ class Seen:
     def __post_init__(self) -> None:
         """Counted once: in a storm a place is compared with hundreds of others."""
         well = self.of - len(self.ill)
-        well = max(0, well - few(len(self.ill))) if self.accused else well
+        if self.accused and MOSTLY * well <= self.of:
+            well = max(0, well - few(len(self.ill)))
         cost = well - STRAY_COSTS * len(self.ill)
         object.__setattr__(self, "cost", cost)
         object.__setattr__(self, "rank", (cost, self.order, self.place))
@@ -169,9 +171,34 @@ def _wider(present: Seen, reached: Ranked) -> Seen | None:
             and one.place != present.place
             and outside(present, one) <= few(count)
             and _same_fault(one, reached) is one
+            and not fell_ill_apart(present.ill, one.ill)
         ):
             return one
     return None
+
+
+def fell_ill_apart(inner: dict[str, float], outer: dict[str, float]) -> bool:
+    """Whether the nodes of a place fell ill within ten minutes, and nearly all others of the wider place long before or after
+    them: what has been there for days is not the cause of what falls ill at once. Both: node -> when it fell ill, in the order in
+    which that was told.
+    """
+    begun = list(islice(inner.values(), 1)) + list(islice(reversed(inner.values()), 1))
+    if not begun or _spans(inner, outer, min(begun), max(begun)):  # in a storm this decides, at once
+        return False
+    return not _spans(inner, outer, min(inner.values()), max(inner.values()))
+
+
+def _spans(inner: dict[str, float], outer: dict[str, float], first: float, last: float) -> bool:
+    """Whether it took longer than ten minutes, or more than a few others fell ill around that time."""
+    if last - first > APART_S:
+        return True
+    near, most = 0, few(len(inner))
+    for node in reversed(outer):
+        if first - APART_S <= outer[node] <= last + APART_S and node not in inner:
+            near += 1
+            if near > most:
+                return True
+    return False
 
 
 def few(count: int) -> int:

@@ -73,10 +73,7 @@ class Spreads:
 
 def look(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
     """The place as the judgement sees it."""
-    ill = recent = wide.members
-    if wide.cause_at and next(iter(ill.values()), wide.cause_at) < wide.cause_at:
-        recent = {node: at for node, at in ill.items() if not spread.stood_before(wide, node)}
-        recent = recent or ill  # what stood before the shared cause began says nothing of where it is
+    recent = spread.recent(wide)
     size = spread.size_of(ctx, wide)
     counted = ctx.compiled.symptoms.get(spec.of)
     accuses = counted.accuses if counted is not None else ()

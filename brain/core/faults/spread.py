@@ -188,6 +188,14 @@ def stood_before(wide: SymptomState, node: str) -> bool:
     return wide.members.get(node, math.inf) < wide.cause_at
 
 
+def recent(wide: SymptomState) -> dict[str, float]:
+    """The nodes that show it by the shared cause, where that is dated: what stood before says nothing of where it is."""
+    if not wide.cause_at or next(iter(wide.members.values()), wide.cause_at) >= wide.cause_at:
+        return wide.members
+    found = {node: at for node, at in wide.members.items() if not stood_before(wide, node)}
+    return found or wide.members
+
+
 def over(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """No node shows it that fell ill by the shared cause; or fewer than half of those that it takes, and it does not grow
     any more.
@@ -215,6 +223,7 @@ def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> N
     """Counts a node out; remembers for a while when it began there."""
     key = ids.key(wide.name, wide.scope)
     began = wide.members.pop(node)
+    wide.earlier.pop(node, None)
     ctx.index.recount(wide)
     _show(ctx, symptom, wide, lambda shown: shown != node)
     if ctx.now < (until := began + _remembered_s(symptom)):
@@ -276,6 +285,7 @@ def forget_node(ctx: Context, node: str) -> list[str]:
     counted = [key for key, wide in ctx.state.symptoms.items() if node in wide.members]
     for key in counted:
         del ctx.state.symptoms[key].members[node]
+        ctx.state.symptoms[key].earlier.pop(node, None)
         ctx.index.recount(ctx.state.symptoms[key])
     return counted
 
@@ -315,6 +325,11 @@ def joins(ctx: Context, symptom: Symptom, wide: SymptomState, node: str, began: 
     at once does not grow with a node that fell ill by itself long after: in a large cell some node always is.
     """
     before, new = began, node not in wide.members
+    if new:
+        wide.earlier.pop(node, None)
+    elif symptom.at_once_s and not wide.active and began > wide.members[node] + symptom.at_once_s:
+        # Another part of it: with those of other nodes it may be a burst, whatever the first one has.
+        wide.earlier.setdefault(node, wide.members.pop(node))
     if ctx.state.recovered:  # asked for each place of a node
         before = ctx.state.recovered.get(ids.key(wide.name, wide.scope), {}).pop(node, began)
     wide.members[node] = at = wide.members.get(node, before if wide.active else began)

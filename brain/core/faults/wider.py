@@ -210,7 +210,12 @@ def stood_before(ctx: Context, by: Incident, other: Incident) -> bool:
     """Whether an incident of a node was there before the shared cause that explains it: a cable was bad when its switch went."""
     rule = ctx.compiled.rules.get(by.rule)
     found = counted(ctx, rule, by.scope) if rule is not None and other.node else None
-    return found is not None and spread.stood_before(found[1], other.node)
+    if found is None:
+        return False
+    wide = found[1]
+    if other.node in wide.earlier:  # which of its parts is the incident's?
+        return other.opened_at < wide.cause_at
+    return spread.stood_before(wide, other.node)
 
 
 def still_explained(ctx: Context, rule: Rule, scope: str, by: Incident) -> bool:
@@ -292,7 +297,8 @@ def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
             or not here.keys() <= there[1].members.keys()
         ):
             continue
-        if not all(at_once.is_apart(there[1], node) for node in here):
+        apart = all(at_once.is_apart(there[1], node) for node in here)
+        if not apart and not places.fell_ill_apart(spread.recent(wide), there[1].members):
             return match
     return ""
 

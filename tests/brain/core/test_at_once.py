@@ -222,3 +222,39 @@ def test_one_of_the_eight_is_not_told_alone() -> None:
     later = site()
     ill(later, 8, 0)
     assert not later.actions()
+
+
+@pytest.mark.parametrize("count", [7, 9])
+def test_another_part_of_nodes_that_show_it_already(count: int) -> None:
+    """Each has had one bad cable for hours: nine that lose another port within seconds are one cause, seven are not."""
+    story = site()
+    for number in range(9):
+        story.event(1000 + 2000 * number, "link.state", "link/eth0", f"n{number}", up=False)
+    story.run(30_000)
+    assert not [one for one in story.incidents() if one.scope == "cell"]
+    story.engine = story.time.engine = Engine(parse(dump(story.engine.state)), actions=ACTIONS)
+    for number in range(count):
+        story.event(30_000 + number, "link.state", "link/eth1", f"n{number}", up=False)
+    story.run(31_000)
+    assert len([one for one in story.incidents() if one.scope == "cell"]) == (count == 9)
+
+
+def test_nodes_that_fall_ill_at_once_long_after_the_first_ones_are_news() -> None:
+    """Who has acknowledged eight nodes hears of twelve others hours later, once; not of what comes within minutes."""
+    story = site()
+    (incident,) = ill(story, 8, 0)
+    story.say(2510, "ack", id=incident.id)
+    for number in range(20, 28):
+        story.event(2530, "link.state", "link/eth0", f"n{number}", up=False)
+    story.run(2600)
+    told = [page for page in story.time.pages if "more nodes fell ill at once" in page.text]
+    assert len(told) == 1
+    assert "8 more nodes fell ill at once, 26 minutes after the others: n20, n21" in told[0].text
+    for number in range(30, 42):
+        story.event(2700 + number, "link.state", "link/eth0", f"n{number}", up=False)
+    for number in range(50, 62):
+        story.event(4500 + number, "link.state", "link/eth0", f"n{number}", up=False)
+    story.run(4700)
+    told = [page for page in story.time.pages if "more nodes fell ill at once" in page.text]
+    assert len(told) == 2
+    assert "n50" in told[1].text

@@ -165,3 +165,28 @@ def test_what_such_faults_mostly_come_of(clients: int, accused: bool, place: str
     if accused and place == "storage/fs":
         assert "mostly one of a storage" in verdict.candidates[1].why
         assert "cannot tell them apart" not in verdict.candidates[0].why
+
+
+DAY_S = 86_400.0
+OLD = {f"old{number}": 1000.0 * number for number in range(20)}
+
+
+@pytest.mark.parametrize(
+    ("beside", "apart"),
+    [
+        pytest.param(OLD, True, id="others have been ill for hours"),
+        pytest.param(OLD | {"new": DAY_S + 60.0}, True, id="and a single one since"),
+        pytest.param(
+            OLD | {"a": DAY_S + 60.0, "b": DAY_S + 90.0}, False, id="and two of them since: it goes on"
+        ),
+        pytest.param(
+            {f"m{n}": DAY_S - 300.0 + n for n in range(20)}, False, id="others fell ill minutes before"
+        ),
+        pytest.param({f"m{n}": DAY_S + 3600.0 for n in range(20)}, True, id="others fell ill an hour later"),
+    ],
+)
+def test_what_falls_ill_long_after_the_rest(beside: dict[str, float], *, apart: bool) -> None:
+    """Eight nodes of a rack within a minute, beside others of the cell."""
+    rack = {f"n{number}": DAY_S + number for number in range(8)}
+    assert places.fell_ill_apart(rack, beside | rack) is apart
+    assert not places.fell_ill_apart(rack | {"n9": DAY_S - 3600.0}, beside | rack), "it came one by one"
