@@ -73,20 +73,28 @@ class Spreads:
 
 def look(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
     """The place as the judgement sees it."""
-    recent = spread.recent(wide)
+    ill = recent(wide)
     size = spread.size_of(ctx, wide)
     counted = ctx.compiled.symptoms.get(spec.of)
     accuses = counted.accuses if counted is not None else ()
     return places.Seen(
         place=wide.scope,
-        ill=recent,
-        of=max(size, len(recent)),
+        ill=ill,
+        of=max(size, len(ill)),
         needed=partial(spread.needed, ctx, spec, wide),
         reached=wide.active,
         at_once=wide.at_once,
         order=_order(spec, accuses),
         accused=spec.scope in accuses,
     )
+
+
+def recent(wide: SymptomState) -> dict[str, float]:
+    """The nodes that show it by the shared cause, where that is dated: what stood before says nothing of where it is."""
+    if not wide.cause_at or next(iter(wide.members.values()), wide.cause_at) >= wide.cause_at:
+        return wide.members
+    found = {node: at for node, at in wide.members.items() if not spread.stood_before(wide, node)}
+    return found or wide.members
 
 
 def _order(spec: Symptom, accuses: Sequence[str]) -> int:

@@ -188,14 +188,6 @@ def stood_before(wide: SymptomState, node: str) -> bool:
     return wide.members.get(node, math.inf) < wide.cause_at
 
 
-def recent(wide: SymptomState) -> dict[str, float]:
-    """The nodes that show it by the shared cause, where that is dated: what stood before says nothing of where it is."""
-    if not wide.cause_at or next(iter(wide.members.values()), wide.cause_at) >= wide.cause_at:
-        return wide.members
-    found = {node: at for node, at in wide.members.items() if not stood_before(wide, node)}
-    return found or wide.members
-
-
 def over(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     """No node shows it that fell ill by the shared cause; or fewer than half of those that it takes, and it does not grow
     any more.

@@ -298,7 +298,7 @@ def _part_of(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
         ):
             continue
         apart = all(at_once.is_apart(there[1], node) for node in here)
-        if not apart and not places.fell_ill_apart(spread.recent(wide), there[1].members):
+        if not apart and not places.fell_ill_apart(reached.recent(wide), there[1].members):
             return match
     return ""
 

@@ -22,7 +22,7 @@ ITS_NODES = NODES[::11]  # two of each rack at most
 TRAIN = JobSeen(id="4711", name="train", user="alice", nodes=len(ITS_NODES), gpus=8)
 
 
-class Cluster(Story):
+class JobCluster(Story):
     """Two hundred and fifty-six nodes, and a scheduler that knows what runs on them; None: it says nothing."""
 
     def __init__(self, runs: Mapping[str, JobSeen] | None, *, asks: bool = True) -> None:
@@ -73,7 +73,7 @@ def sized(nodes: int) -> JobSeen:
 @pytest.mark.parametrize("every_s", [0.0, 0.3, 1.0])
 def test_a_job_of_which_all_nodes_are_ill_is_the_place(every_s: float) -> None:
     """However fast they fail; and none of its nodes is touched."""
-    story = Cluster(on(ITS_NODES))
+    story = JobCluster(on(ITS_NODES))
     assert story.fail(ITS_NODES, every_s) == ["job/4711"]
     assert not story.actions()
     (incident,) = (one for one in story.incidents() if one.scope == "job/4711")
@@ -99,33 +99,33 @@ def test_a_job_of_which_all_nodes_are_ill_is_the_place(every_s: float) -> None:
 )
 def test_else_it_is_the_cell(runs: Mapping[str, JobSeen] | None) -> None:
     """As if there were no jobs."""
-    story = Cluster(runs)
+    story = JobCluster(runs)
     assert story.fail(ITS_NODES) == [CELL]
     assert not story.actions()
 
 
 def test_a_site_that_does_not_ask_counts_no_jobs() -> None:
     """There are no rules for it."""
-    story = Cluster(on(ITS_NODES), asks=False)
+    story = JobCluster(on(ITS_NODES), asks=False)
     assert story.fail(ITS_NODES) == [CELL]
     assert not story.asked
 
 
 def test_a_rack_in_a_job_is_the_rack() -> None:
     """Three quarters of the job are well."""
-    assert Cluster(on(NODES[:64], sized(64))).fail(NODES[16:32]) == ["rack/r1"]
+    assert JobCluster(on(NODES[:64], sized(64))).fail(NODES[16:32]) == ["rack/r1"]
 
 
 def test_a_small_job_is_no_place() -> None:
     """Its four nodes are healed one by one, as ever."""
-    story = Cluster(on(ITS_NODES[:4], sized(4)))
+    story = JobCluster(on(ITS_NODES[:4], sized(4)))
     places = story.fail(ITS_NODES[:4])
     assert all(place.startswith(("gpu/", "node/")) for place in places)
 
 
 def test_a_storm_asks_the_scheduler_so_much_and_no_more() -> None:
     """All nodes of one job of a large cell fail, and no answer comes."""
-    story = Cluster(on(NODES, sized(256)))
+    story = JobCluster(on(NODES, sized(256)))
     story.fail(NODES, 0.0)
     assert len(story.asked) <= jobs.MAX_ASKED + 64
     assert len(story.engine.state.asked) <= jobs.MAX_ASKED
