@@ -22,7 +22,13 @@ def add(ctx: Context, incident: Incident, nodes: Iterable[str]) -> None:
     escalation.look_again(ctx, incident)
 
 
-def more_at_once(ctx: Context, incident: Incident, wide: SymptomState) -> None:
+def grows(ctx: Context, incident: Incident, symptom: SymptomState, nodes: Iterable[str]) -> None:
+    """A symptom of the incident began or has new facts, on these nodes."""
+    add(ctx, incident, nodes)
+    _more_at_once(ctx, incident, symptom)
+
+
+def _more_at_once(ctx: Context, incident: Incident, wide: SymptomState) -> None:
     """Many more nodes fell ill at once, long after the others: who was called for these hears of it, once for each time. Not
     where another incident is about the new ones, as that of a narrower place.
     """
@@ -36,8 +42,12 @@ def more_at_once(ctx: Context, incident: Incident, wide: SymptomState) -> None:
     others = [one for one in ctx.index.open_at.get("", {}).values() if one.opened_at >= last.since]
     if any(2 * sum(node in one.affected for node in new) > len(new) for one in others):
         return
-    text = f"{counted(len(new), 'more node')} fell ill at once, {span(last.since - before.until)} after the others"
-    escalation.page(ctx, incident, "update", f"{text}: {', '.join(new[:SHOWN])}")
+    more, later, named = (
+        counted(len(new), "more node"),
+        span(last.since - before.until),
+        ", ".join(new[:SHOWN]),
+    )
+    escalation.page(ctx, incident, "update", f"{more} fell ill at once, {later} after the others: {named}")
 
 
 def _new_ones(nodes: dict[str, float], known: dict[str, bool]) -> list[str]:

@@ -145,7 +145,7 @@ def _unanswered(case: Case) -> Verdict | None:
         return Verdict(answer=Decision.HOLD, gate="protected", reason=reason, retry_s=retry_s)
     if approvals.valid(ctx, run):
         return None
-    reason = "it is not known what runs there: the scheduler does not answer"
+    reason = "the scheduler has not said what runs there"
     retry_s = min(waited_s, waits[-1])
     return Verdict(answer=Decision.APPROVAL, gate="protected", reason=reason, retry_s=retry_s)
 

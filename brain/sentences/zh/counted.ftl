@@ -10,6 +10,7 @@ count-incident = { $n } 个故障
 count-line = { $n } 行
 count-minute = { $n } 分钟
 count-more-job = 另外 { $n } 个作业
+count-more-node = 又有 { $n } 个节点
 count-node = { $n } 个节点
 count-other-node = { $n } 个其他节点
 count-page = { $n } 次呼叫

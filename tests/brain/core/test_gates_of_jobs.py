@@ -15,7 +15,7 @@ from tests.brain.world import Story, pack
 SCHEDULER = site(ask_jobs=True)
 PROTECTED = scheduler_says(("j1",), protected="j1 (of vip)")
 ASKING = wait("protected", "asking the scheduler what runs there", 10)
-UNANSWERED = "it is not known what runs there: the scheduler does not answer"
+UNANSWERED = "the scheduler has not said what runs there"
 NOT_J1 = ask_a_person("protected", "protected job j1 (of vip) runs there")
 
 
