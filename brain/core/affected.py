@@ -22,7 +22,13 @@ def add(ctx: Context, incident: Incident, nodes: Iterable[str]) -> None:
     escalation.look_again(ctx, incident)
 
 
-def more_at_once(ctx: Context, incident: Incident, wide: SymptomState) -> None:
+def grows(ctx: Context, incident: Incident, symptom: SymptomState, nodes: Iterable[str]) -> None:
+    """A symptom of the incident began or has new facts, on these nodes."""
+    add(ctx, incident, nodes)
+    _more_at_once(ctx, incident, symptom)
+
+
+def _more_at_once(ctx: Context, incident: Incident, wide: SymptomState) -> None:
     """Many more nodes fell ill at once, long after the others: who was called for these hears of it, once for each time. Not
     where another incident is about the new ones, as that of a narrower place.
     """

@@ -62,9 +62,8 @@ def transition(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: 
     ctx.show(incident)
     data: dict[str, str | bool] = {"cause": incident.cause, "quiet": in_hold_off and incident.times < 2}
     ctx.note(f"incident.{after}", why, incident=incident.id, scope=incident.scope, data=data)
-    if in_hold_off and after is S.CLOSED:
-        at_work.ended(ctx, incident)
     if after in OVER:
+        at_work.ended(ctx, incident, told=not in_hold_off)
         _end(ctx, incident, why, by_operator=trigger is T.CLOSED_BY_OPERATOR)
         if trigger is T.STAYED_CLEAR or (in_hold_off and trigger is not T.CLOSED_BY_OPERATOR):
             reopening.over(ctx, incident, in_hold_off=in_hold_off)
@@ -334,14 +333,13 @@ def _gather(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
 def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
     """Takes over a symptom that began or has new facts. A fresh fact ends the incident's being stale."""
     listed.take(incident, symptom)
-    affected.add(ctx, incident, at_once.ill_with(symptom) or releases.ill_with(ctx, symptom))
+    affected.grows(ctx, incident, symptom, at_once.ill_with(symptom) or releases.ill_with(ctx, symptom))
     _explain_more(ctx, incident, (*releases.explains(ctx, symptom), *sprees.explains(ctx, symptom)))
     rule = ctx.compiled.rules.get(incident.rule)
     if symptom.members and rule is not None and rule.severity < incident.severity and not symptom.at_once:
         severity = min(incident.severity, wider.urgency(ctx, rule, incident.scope)[0])
         if severity < incident.severity:
             _raise(ctx, incident, severity, f"{len(symptom.members)} nodes show it by now", incident.scope)
-    affected.more_at_once(ctx, incident, symptom)
     if symptom.at_once:
         _absorb(ctx, incident)
     if incident.stale and ctx.now - symptom.last <= ctx.compiled.settings.stale_s:

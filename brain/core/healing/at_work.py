@@ -55,9 +55,9 @@ def why_not_yet(ctx: Context, rule: Rule | None, incident: Incident) -> tuple[st
     )
 
 
-def ended(ctx: Context, incident: Incident) -> None:
+def ended(ctx: Context, incident: Incident, *, told: bool) -> None:
     """An incident is over that was not told, since people may have been at work: it counts for the next silence of this drain."""
-    if not incident.waits.endswith(_AT_WORK):
+    if told or not incident.waits.endswith(_AT_WORK):
         return
     shifts, node = ctx.state.shifts, incident.node
     silent_s = _silent_before_s(ctx, node) + ctx.now - incident.opened_at
