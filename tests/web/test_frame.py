@@ -5,11 +5,13 @@ finds nothing.
 import contextlib
 import json
 import os
+import re
 import signal
 import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
@@ -54,6 +56,32 @@ def test_two_browsers_agree(up: Up, browser: Browser) -> None:
         line = ben.page.locator(".notes li", has_text="the riser is loose")
         expect(line).to_contain_text("<img src=x", timeout=WITHIN_MS)
         assert ben.page.locator(".notes img").count() == 0, "what people write is text"
+
+
+ACTS = "\u202e\u2066\u200b\x1b[2J\x07\U000e0041\u061c"  # turns letters round, hides, is not to be seen
+
+
+def test_what_acts_in_foreign_words_stands_there_as_its_number(up: Up, browser: Browser) -> None:
+    """Wherever a page shows them, and in its title; what is handed back to the brain is as it was."""
+    about = incident(up)
+    note(up, about, f"turned {ACTS} round")
+    up.gpuward("hold", "node/sim-02", "--why", f"held {ACTS} back", "--for", "30m")
+    with look(browser, url(up), DESK) as one:
+        one.log_in(token(up))
+        for path, said in (
+            (f"/incidents/{about}", "turned"),
+            ("/", "held"),
+            ("/audit", "turned"),
+            ("/reports", "held"),
+        ):
+            page = one.open(path)
+            line = page.get_by_text(re.compile(rf"{said} .u202e")).first
+            expect(line).to_be_visible()
+            shown = page.inner_text("body") + page.title()
+            assert not [char for char in ACTS if char in shown and not char.isprintable()], path
+        page = one.open(f"/audit?q={quote(f'turned {ACTS}')}")
+        expect(page.locator("main")).to_contain_text("turned")
+    up.gpuward("release", "node/sim-02")
 
 
 def test_who_has_not_logged_in_reads_and_is_offered_no_buttons(up: Up, browser: Browser) -> None:

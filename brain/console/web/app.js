@@ -4,6 +4,7 @@ import { render } from './vendor/lit-html/lit-html.js'
 import { frame } from './frame.js'
 import { watch } from './live.js'
 import { forget, get, posted, Problem } from './net.js'
+import { inert, made } from './parts/inert.js'
 import { want, wanted } from './parts/wanted.js'
 import { onLinks, route } from './router.js'
 import * as words from './words.js'
@@ -48,8 +49,8 @@ export function draw() {
   drawing = true
   requestAnimationFrame(() => {
     drawing = false
-    render(frame(state), root)
-    document.title = `${state.page?.title?.(state) ?? ''} · gpuward`.replace(/^ · /, '')
+    render(made(frame(state)), root)
+    document.title = inert(`${state.page?.title?.(state) ?? ''} · gpuward`.replace(/^ · /, ''))
     state.page?.drawn?.(state)
     if (state.inSight !== state.at) showWhere()
   })

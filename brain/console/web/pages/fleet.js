@@ -3,6 +3,7 @@
 import { html, nothing, render } from '../vendor/lit-html/lit-html.js'
 import { ask, draw, go } from '../app.js'
 import { get, path, query } from '../net.js'
+import { made } from '../parts/inert.js'
 import { time } from '../parts/times.js'
 import { t, word } from '../words.js'
 import { filter, toggled } from './fleet/filter.js'
@@ -138,7 +139,7 @@ function told(state, node, how) {
   const place = document.getElementById('fleet-readout')
   if (!place || !state.data) return
   const { fleet } = state.data
-  render(node >= 0 && node < fleet.n ? readout(fleet, node, { link: how !== 'hover' }) : nothing, place)
+  render(node >= 0 && node < fleet.n ? made(readout(fleet, node, { link: how !== 'hover' })) : nothing, place)
   if (how === 'key' && node >= 0) document.getElementById('fleet-spoken').textContent = spoken(fleet, node)
 }
 
