@@ -10,6 +10,7 @@ import signal
 import time
 import urllib.request
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -82,6 +83,26 @@ def test_what_acts_in_foreign_words_stands_there_as_its_number(up: Up, browser: 
         page = one.open(f"/audit?q={quote(f'turned {ACTS}')}")
         expect(page.locator("main")).to_contain_text("turned")
     up.gpuward("release", "node/sim-02")
+
+
+@pytest.mark.parametrize("hours", [5, -5])
+def test_a_browser_whose_clock_is_wrong_tells_ages_by_the_brains(
+    up: Up, browser: Browser, hours: int
+) -> None:
+    """A fault of a few minutes is not five hours old, nor one that has not begun; and a report goes up to now."""
+    opened = datetime.fromisoformat(up.get(f"/api/v1/incidents/{incident(up)}")["opened_at"]).timestamp()
+    up.until(lambda: time.time() > opened + 5, "it is some seconds old")
+    wrong = f"const right = Date.now; Date.now = () => right() + {hours} * 3600e3"
+    with look(browser, url(up), DESK) as one:
+        one.context.add_init_script(wrong)
+        page = one.open("/")
+        ages = page.locator(".row time").all_inner_texts()
+        assert ages
+        assert not [age for age in ages if re.search(r"\bh\b|^0 s", age)], ages
+        with page.expect_response("**/api/v1/reports?*") as answered:
+            one.open("/reports")
+        until = float(re.findall(r"[?&]to=(\d+)", answered.value.url)[0])
+        assert abs(until - time.time()) < 300
 
 
 def test_who_has_not_logged_in_reads_and_is_offered_no_buttons(up: Up, browser: Browser) -> None:

@@ -106,7 +106,7 @@ export async function load({ quiet = false } = {}) {
   again = false
   state.loading = !quiet
   if (!quiet) draw()
-  const begun = Date.now()
+  const begun = performance.now()
   try {
     const data = await page.load(state.at, { signal: mine.signal, state })
     if (mine.signal.aborted) return
@@ -117,7 +117,7 @@ export async function load({ quiet = false } = {}) {
   } finally {
     if (reading === mine) {
       reading = null
-      readAt = Date.now()
+      readAt = performance.now()
       tookMs = readAt - begun
       state.loading = false
       if (again) soon()
@@ -133,7 +133,7 @@ function soon() {
   timer = setTimeout(() => {
     timer = 0
     load({ quiet: true })
-  }, Math.max(0, readAt + pause - Date.now()))
+  }, Math.max(0, readAt + pause - performance.now()))
 }
 
 /** Tells people what came of what they did. */

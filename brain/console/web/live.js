@@ -15,14 +15,14 @@ export function watch(on) {
   let last = ''
   let failed = 0
   let timer = 0
-  let heardAt = Date.now()
+  let heardAt = performance.now()
 
   function open() {
-    heardAt = Date.now()
+    heardAt = performance.now()
     source = new EventSource(`/api/v1/watch${query({ after: last, language: language() })}`)
     source.onopen = () => {
       failed = 0
-      heardAt = Date.now()
+      heardAt = performance.now()
       on.state(true)
     }
     source.onerror = () => {
@@ -40,7 +40,7 @@ export function watch(on) {
 
   function listen(kind, handle) {
     source.addEventListener(kind, (event) => {
-      heardAt = Date.now()
+      heardAt = performance.now()
       handle(event)
     })
   }
@@ -53,7 +53,7 @@ export function watch(on) {
   }
 
   const guard = setInterval(() => {
-    if (source.readyState === EventSource.CLOSED || Date.now() - heardAt < SILENT_MS) return
+    if (source.readyState === EventSource.CLOSED || performance.now() - heardAt < SILENT_MS) return
     on.state(false)
     comeAgain()
   }, 5000)

@@ -1,5 +1,6 @@
 // Requests to the API. What failed is a Problem, with the words of the brain (RFC 9457): who must do what.
 
+import { heard } from './parts/brain_clock.js'
 import { language } from './words.js'
 
 const API = '/api/v1/'
@@ -83,7 +84,10 @@ async function sent(url, options) {
   try {
     const signals = [AbortSignal.timeout(WITHIN_MS), options.signal].filter(Boolean)
     const headers = { 'Accept-Language': language(), ...options.headers } // what the brain says is told in it
-    return await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...options, headers, signal: AbortSignal.any(signals) })
+    const begun = Date.now()
+    const answer = await fetch(url, { credentials: 'same-origin', cache: 'no-store', ...options, headers, signal: AbortSignal.any(signals) })
+    heard(answer.headers.get('Date'), begun)
+    return answer
   } catch (error) {
     if (options.signal?.aborted) throw error
     throw new Problem(0, '')

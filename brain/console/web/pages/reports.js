@@ -3,6 +3,7 @@
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { ask } from '../app.js'
 import { get, query } from '../net.js'
+import { brainNow } from '../parts/brain_clock.js'
 import { period, report } from '../parts/report_view.js'
 import { fromLocal, toLocal } from '../parts/times.js'
 import { language, t } from '../words.js'
@@ -74,7 +75,7 @@ function submitted(event) {
 
 /** The time that the address asks for, in seconds since 1970; up to the end of this minute, so that a report has a name of its own. */
 function asked(at) {
-  const now = Math.ceil(Date.now() / 60_000) * 60
+  const now = Math.ceil(brainNow() / 60_000) * 60
   const to = Math.min(Number(at.query.to) || now, now)
   const from = Number(at.query.from) || 0
   if (from && from < to) return { from, to, span: '', shift: false }

@@ -12,7 +12,7 @@ const UNREAD_MS = 500
  * `bad`, `careful`: Enter says no. Nobody says yes by the second of two taps: the button waits for half a second.
  */
 export function askFor(state, asked) {
-  const one = (state.dialog = { ...asked, busy: false, error: '', from: Date.now() + UNREAD_MS, before: document.activeElement })
+  const one = (state.dialog = { ...asked, busy: false, error: '', from: performance.now() + UNREAD_MS, before: document.activeElement })
   draw()
   setTimeout(() => { if (state.dialog === one) draw() }, UNREAD_MS + 20)
   requestAnimationFrame(() => requestAnimationFrame(() => {
@@ -54,7 +54,7 @@ export function dialog(state) {
       else draw()
     }
   }
-  const unread = Date.now() < one.from
+  const unread = performance.now() < one.from
   return html`<dialog id="dialog" aria-labelledby="dialog-title" @cancel=${(event) => { event.preventDefault(); if (!one.busy) close() }}>
     <form method="dialog" @submit=${submit}>
       <h2 id="dialog-title">${one.title}</h2>

@@ -4,6 +4,7 @@ import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { repeat } from '../vendor/lit-html/directives/repeat.js'
 import { draw } from '../app.js'
 import { t, why, whyIn, word, written } from '../words.js'
+import { brainNow } from './brain_clock.js'
 import { ladder } from './ladder.js'
 import { scopeMark, severity, stateMark } from './marks.js'
 import { incidentRow } from './rows.js'
@@ -87,7 +88,7 @@ function stage({ name, after_s: after, mark }) {
 /** How it stands: what is over is told once, what goes on counts. */
 function verdict(state, began) {
   const { incidents, chains } = state.data
-  const gone = span((Date.now() - Date.parse(began)) / 1000)
+  const gone = span((brainNow() - Date.parse(began)) / 1000)
   if (isOver(state.data)) {
     const { after_s: after } = progress(state.data).at(-1)
     const alone = !chains.some((chain) => chain.notes.some((note) => note.kind.startsWith('operator.')))

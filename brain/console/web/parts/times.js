@@ -2,6 +2,7 @@
 
 import { html, nothing } from '../vendor/lit-html/lit-html.js'
 import { language, t } from '../words.js'
+import { brainNow } from './brain_clock.js'
 
 const DAY_MS = 86_400_000
 const formats = new Map()
@@ -20,7 +21,7 @@ export function clock(ms) {
 /** A time with its date where it is not of the last day. `at`: ISO 8601, or ms since 1970. */
 export function moment(at) {
   const ms = typeof at === 'number' ? at : Date.parse(at)
-  if (Math.abs(Date.now() - ms) < DAY_MS) return clock(ms)
+  if (Math.abs(brainNow() - ms) < DAY_MS) return clock(ms)
   return format({ month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit' }).format(ms)
 }
 
@@ -35,7 +36,7 @@ export function span(seconds) {
 
 /** For how long, since a time. */
 export function ago(at) {
-  return t('ago', { span: span((Date.now() - Date.parse(at)) / 1000) })
+  return t('ago', { span: span((brainNow() - Date.parse(at)) / 1000) })
 }
 
 /** A <time> with how long ago it was, and when on its title. */

@@ -2,6 +2,7 @@
 
 import { html, nothing } from '../../vendor/lit-html/lit-html.js'
 import { ask } from '../../app.js'
+import { brainNow } from '../../parts/brain_clock.js'
 import { ago, moment } from '../../parts/times.js'
 import { t } from '../../words.js'
 
@@ -14,7 +15,7 @@ const SHORT_S = 300
 export function past(state, fleet) {
   const { own } = state
   if (fleet.since === null) return nothing
-  const now = Date.now() / 1000
+  const now = brainNow() / 1000
   const at = own.sliding ?? Number(state.at.query.at || 0)
   const begin = Math.min(fleet.since, now - 1)
   const place = at ? Math.round(STEPS * (1 - Math.cbrt(Math.max(0, Math.min(1, (now - at) / (now - begin)))))) : STEPS
