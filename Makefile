@@ -1,10 +1,13 @@
 # The commands that people use. `make up` and `make test` set everything up by themselves.
-.PHONY: help setup up test test-real quick nightly lint hooks attacks bench compare chaos fuzz mutants stories docs screenshots site dashboards safety judgement packages images dist bundle audit lock clean
+.PHONY: help setup up test test-real quick nightly lint hooks attacks bench compare chaos fuzz mutants stories months docs screenshots site dashboards safety judgement packages images dist bundle audit lock clean
 
 BIN := .venv/bin
 DATA ?= .gpuward
 FUZZ_S ?= 60
 STORIES ?= 10000
+MONTHS ?= 100
+# Of one processor; 0: all of MONTHS.
+MONTHS_S ?= 0
 FIRST ?= 1
 SEED ?= 1
 MINUTES ?= 10
@@ -71,6 +74,9 @@ mutants: setup   ## do the tests notice when the safety core is wrong? All modul
 
 stories: setup   ## random stories against the safety laws (docs/safety.md): STORIES of them, from the story FIRST on
 	@$(BIN)/python -m tests.laws --stories $(STORIES) --first $(FIRST) --workers 2
+
+months: setup    ## random months of random fleets and settings, every safety law watched: MONTHS of them, from the seed FIRST on
+	@$(BIN)/python -m tests.months --months $(MONTHS) --first $(FIRST) --within $(MONTHS_S)
 
 attacks: setup   ## regenerates the figures of docs/security.md: plays every attack (some minutes); as root
 	@$(BIN)/python -m tests.security

@@ -29,7 +29,7 @@ prepare() {  # the guest's kernel: downloaded and unpacked, not installed; the i
   libraries=$!
   "$(dirname "$0")/../../tests/real/qemu/prepare.sh" /var/cache/gpuward-guest >/dev/null
   "$(dirname "$0")/../../tests/real/canaille/prepare.sh" /var/cache/gpuward-canaille >/dev/null
-  for version in 3.13 3.14; do
+  for version in 3.12 3.13 3.14; do
     "$(dirname "$0")/../../tests/real/newer_python/prepare.sh" "$version" "/var/cache/gpuward-python$version" >/dev/null
   done
   if "$images"; then "$release/base_root.sh" /var/cache/gpuward-images >/dev/null; fi

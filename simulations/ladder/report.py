@@ -24,6 +24,11 @@ LEAVES_OUT = (
         "the time that passed: where the same step is reached sooner or later in the same circumstances, it is shown once"
     ),
 )
+# Of a ladder with more than MOST_FINE ways.
+COARSE = later(
+    "of the many ways of this ladder: in how many seconds the fault is back, whether a node is away then, and what else the "
+    "remedies have led to; ways that differ in nothing else are shown once, and a bad end of the others would not be seen"
+)
 _DISRUPTS = {
     Disrupts.NOTHING: later("nothing is disrupted"),
     Disrupts.JOB: later("jobs on this part are disrupted"),
@@ -36,6 +41,11 @@ def bad(tree: Tree) -> list[tuple[Way, WayEnd | Round]]:
     """The ways that end without a page or a heal, or never end and nobody is told."""
     ends = [(way, end if isinstance(end, Round) else end.verdict) for way, end in tree.leaves()]
     return [(way, end) for way, end in ends if end not in (*GOOD, Round.TOLD)]
+
+
+def left_out(tree: Tree) -> tuple[str, ...]:
+    """What the tree does not show."""
+    return LEAVES_OUT if tree.fine else (*LEAVES_OUT, COARSE)
 
 
 def _leaves(tree: Tree) -> list[Leaf]:
@@ -52,7 +62,8 @@ def data(tree: Tree, pack: Pack) -> dict[str, Any]:
         "plays": tree.plays,
         "ends": {verdict.name.lower(): sum(leaf.verdict is verdict for leaf in leaves) for verdict in WayEnd},
         "longest_s": round(max((leaf.after_s for leaf in leaves), default=0.0), 1),
-        "leaves_out": list(LEAVES_OUT),
+        "circumstances": "fine" if tree.fine else "coarse",
+        "leaves_out": list(left_out(tree)),
         "tree": _data(tree.root),
     }
 
@@ -99,7 +110,7 @@ def page(tree: Tree, width: int) -> list[str]:
         line if cell_len(line) <= width else f"{set_cell_size(line, width - 1)}…"
         for line in _lines(tree.root, "", "")
     ]
-    lines += ["", *hanging("", f"{t('Left out:')} " + "; ".join(map(t, LEAVES_OUT)) + ".", width)]
+    lines += ["", *hanging("", f"{t('Left out:')} " + "; ".join(map(t, left_out(tree))) + ".", width)]
     for way, end in bad(tree):
         must_not = t("MUST NOT BE: {verdict}: {way}", verdict=t(end.value), way=told(way))
         lines += hanging("", must_not, width)

@@ -91,6 +91,8 @@ class Tree:
     cause: str
     root: Fork | Leaf
     plays: int
+    # Whether circumstances were told finely apart (see _circumstances); a ladder with too many ways is played with coarser ones.
+    fine: bool = True
 
     def leaves(self) -> Iterator[tuple[Way, Leaf | Round]]:
         """(steps with their ends, how it ends) of every way, each shown once."""
@@ -196,7 +198,7 @@ def grown(
             fine=fine,
         )
         try:
-            return Tree(runbook=runbook, cause=cause, root=player.root(), plays=player.plays)
+            return Tree(runbook=runbook, cause=cause, root=player.root(), plays=player.plays, fine=fine)
         except TooMany:
             if not fine:
                 raise

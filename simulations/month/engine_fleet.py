@@ -21,6 +21,7 @@ from simulations.month.draw import FaultCase, Month, RackHold
 from simulations.month.laws import LawBrokenError, Watcher, story
 from simulations.month.people import People
 from simulations.month.profile import Profile
+from simulations.month.tally import RunSpan
 from simulations.month.terms import AS_SHIPPED, Terms
 from simulations.month.world import World
 from simulations.state import ActionTimes
@@ -29,6 +30,7 @@ from simulations.virtual_time import Simulator
 LOOK_S = 40.0  # between two looks of an action that waits: within the time in which the engine wants a sign of life
 AGAIN_S = 1800.0  # people look whether what they have repaired is well with gpuward too
 ANN = "ann"
+ENDED = (RunState.SUCCEEDED, RunState.EXHAUSTED, RunState.OBSERVED, RunState.CANCELLED)
 _QUIET = ("evidence.collect", "agent.look", "bmc.evidence", "scheduler.idle", "scheduler.jobs")
 
 
@@ -147,6 +149,7 @@ class EngineFleet(Simulator):
                     self._call(incident, now)
             case ShowRun(run=run):
                 self.watcher.run_shown(run)
+                self._span(run, now)
                 if run.state is RunState.APPROVAL:
                     self._ask_people(run, now)
             case WriteIntent(step=step):
@@ -157,6 +160,16 @@ class EngineFleet(Simulator):
                     self.world.decided(subject.node, now)
             case _:
                 pass
+
+    def _span(self, run: Run, now: float) -> None:
+        """When a run has begun and ended, for the report."""
+        if run.node:
+            span = self.world.tally.runs.setdefault(
+                run.id, RunSpan(node=run.node, runbook=run.runbook.name, since=now)
+            )
+            if run.state in ENDED and span.until is None:
+                span.until = now
+                span.gave_up = run.state in (RunState.EXHAUSTED, RunState.OBSERVED)
 
     def _call(self, incident: Incident, now: float) -> None:
         if incident.id in self._called:

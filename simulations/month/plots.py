@@ -10,16 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent.contract.errors import ConfigError
+from simulations.month import gantt
 from simulations.month.play import Played
 from simulations.month.tally import ActVerdict, Tally
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DAY_S = 86400.0
 _WIDTH_IN = 4.4
-# Colours that people with colour blindness tell apart (Okabe and Ito).
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#777777")
+_COLOURS = gantt.COLOURS
 _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "gpuward",
@@ -42,7 +41,8 @@ def all_of_them(found: dict[str, Any], played: Played) -> list[tuple[str, str]]:
         ("What is lost, without what the ideal loses too", _drawn(lambda axes: _beyond(axes, policies), 2.6)),
         ("Until a fault is healed", _drawn(lambda axes: _healing(axes, played.tallies), 3.4)),
         ("Actions that disrupt something", _drawn(lambda axes: _actions(axes, played.tallies), 3.2)),
-        ("Nodes out of service", _drawn(lambda axes: _out(axes, played), 3.2)),
+        ("Nodes in service", _drawn(lambda axes: gantt.availability(axes, played), 3.2)),
+        ("Runs on the nodes that had most", _drawn(lambda axes: gantt.runs(axes, played), gantt.height_in(played))),
         ("Faults by cause", _drawn(lambda axes: _causes(axes, found["causes"]), 0.8 + 0.27 * len(found["causes"]))),
         ("What gpuward took them for", _drawn(lambda axes: _taken_for(axes, found["causes"]), _height(found))),
     ]  # fmt: skip
@@ -171,25 +171,6 @@ def _actions(axes: "Axes", tallies: Sequence[Tally]) -> None:
                 va="center", fontsize=8.5,
             )  # fmt: skip
     axes.margins(x=0.2)
-
-
-def _out(axes: "Axes", played: Played) -> None:
-    """gpuward and the policy that most sites have."""
-    start = played.tallies[0].start
-    for tally, colour in reversed(list(zip(played.tallies, _COLOURS, strict=False))):
-        if tally.policy not in ("gpuward", "alerting only", "drain and reboot"):
-            continue
-        days, counts, now = [0.0], [0], 0
-        for at, step in tally.out_steps:
-            now += step
-            days.append((at - start) / DAY_S)
-            counts.append(now)
-        axes.step(
-            [*days, played.month.days], [*counts, now], where="post", color=colour, lw=0.9, label=tally.policy
-        )
-    axes.set_xlabel("days")
-    axes.set_ylabel("nodes")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=3)
 
 
 def _causes(axes: "Axes", causes: Sequence[dict[str, Any]]) -> None:

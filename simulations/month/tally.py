@@ -52,6 +52,19 @@ class Act:
 
 
 @dataclass(slots=True, kw_only=True)
+class RunSpan:
+    """A run of a runbook on a node."""
+
+    node: str
+    runbook: str
+    since: float
+    # None: it is not over
+    until: float | None = None
+    # whether people must act; else it has ended well, or is not over
+    gave_up: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
 class Tally:
     """Of one policy."""
 
@@ -62,6 +75,10 @@ class Tally:
     acts: list[Act] = field(default_factory=list)
     # How many nodes went out of service or came back, and when: (time, 1 or -1).
     out_steps: list[tuple[float, int]] = field(default_factory=list)
+    # The same by node: (node, since, until); until infinity where it lasts.
+    out_spans: list[tuple[str, float, float]] = field(default_factory=list)
+    # gpuward's, by their ids.
+    runs: dict[str, RunSpan] = field(default_factory=dict)
     # Node-seconds out of service, and of those: while hands were awaited or at work.
     out_s: float = 0.0
     hands_s: float = 0.0

@@ -7,7 +7,7 @@ it is judged afterwards.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import fsum
+from math import fsum, inf
 
 from simulations import changes as ch
 from simulations.changes import after
@@ -204,8 +204,10 @@ class World:
             self._out[node] = now
             self.tally.out_steps.append((now, 1))
         elif not out and node in self._out:
+            since = self._out.pop(node)
             self.tally.out_steps.append((now, -1))
-            self.tally.out_s += now - self._out.pop(node)
+            self.tally.out_spans.append((node, since, now))
+            self.tally.out_s += now - since
         well_out = not serves and not self._there(node)
         if well_out and node not in self._well_out:
             self._well_out[node] = now
@@ -234,6 +236,7 @@ class World:
         """The month is over."""
         now = self.fleet.start + self.month.days * 86400
         self.tally.out_s += fsum(now - since for since in self._out.values())
+        self.tally.out_spans += [(node, since, inf) for node, since in self._out.items()]
         self.tally.well_out_s += fsum(now - since for since in self._well_out.values())
         for since in list(self._hands.values()):
             self.tally.hands_s += now - since

@@ -279,6 +279,19 @@ def test_too_many_ways_are_told_and_no_traceback(monkeypatch: pytest.MonkeyPatch
     assert "connect-rdma has more ways than are played" in str(done.exception)
 
 
+def test_a_ladder_that_is_played_with_coarser_circumstances_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what that leaves out; one that is not says nothing of it."""
+    fine = json.loads(CliRunner().invoke(simulate, ["--runbook", "persistence-on", "--json"]).output)
+    assert fine["circumstances"] == "fine"
+    monkeypatch.setattr("simulations.ladder.tree.MOST_FINE", 5)
+    coarse = json.loads(CliRunner().invoke(simulate, ["--runbook", "persistence-on", "--json"]).output)
+    assert coarse["circumstances"] == "coarse"
+    assert coarse["leaves_out"] == [*fine["leaves_out"], report.COARSE]
+    assert "would not be seen" in " ".join(
+        CliRunner().invoke(simulate, ["--runbook", "persistence-on"]).output.split()
+    )
+
+
 def test_runbooks_without_their_rules_are_a_mistake() -> None:
     """They would be left unread, and gpuward's own played instead."""
     done = CliRunner().invoke(simulate, ["--runbook", "persistence-on", "--runbooks", "."])

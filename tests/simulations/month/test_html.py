@@ -3,6 +3,7 @@
 import functools
 import re
 import sys
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from agent.contract.errors import ConfigError
-from simulations.month import html, profile, report
+from simulations.month import gantt, html, profile, report
 from simulations.month.draw import draw
 from simulations.month.play import play
 from simulations.simulate import simulate
@@ -57,16 +58,18 @@ def test_it_is_whole_by_itself() -> None:
     assert "url(http" not in written()
 
 
-def test_it_has_seven_plots_whose_letters_are_text() -> None:
+def test_it_has_eight_plots_whose_letters_are_text() -> None:
     """And the goals, the table of the policies, and what is left out."""
     page = written()
-    assert page.count("<svg") == 7
+    assert page.count("<svg") == 8
     for text in (
         "node-hours",
         "drain and reboot",
         "expected from the source",
         "share without people",
         "Left out",
+        "Nodes in service",
+        "people had to act",
     ):
         assert re.search(rf">[^<]*{text}[^<]*<", page), text
 
@@ -75,6 +78,22 @@ def test_the_same_month_gives_the_same_bytes() -> None:
     """No date, no random id."""
     played = play(MONTH, shipped_pack())
     assert html.page(report.data(MONTH, played.tallies, played.summaries), played) == written()
+
+
+def test_the_gantt_chart_has_every_run_and_every_hour_out_of_service() -> None:
+    """Of the nodes with most runs; a run is over when its node is, and the spans add up to what is counted."""
+    played = play(MONTH, shipped_pack())
+    for tally in played.tallies:
+        end = tally.start + MONTH.days * 86400
+        spans = sum(min(until, end) - since for _, since, until in tally.out_spans)
+        assert spans == pytest.approx(tally.out_s)
+    own = played.tallies[0]
+    assert own.runs
+    assert all(span.until is None or span.until >= span.since for span in own.runs.values())
+    counts = Counter(span.node for span in own.runs.values())
+    rows = gantt.rows(played)
+    assert [counts[node] for node in rows] == sorted(counts.values(), reverse=True)[: gantt.ROWS]
+    assert all(not tally.runs for tally in played.tallies[1:])
 
 
 def test_the_command_writes_it(tmp_path: Path) -> None:

@@ -10,18 +10,11 @@ from typing import Any
 
 import pytest
 
-from brain.core.effects import Effect
-from brain.core.engine import Engine
-from brain.core.inputs import Input
-from brain.core.pack.actions import ACTIONS
 from simulations.month import profile, report
 from simulations.month.draw import draw
-from simulations.month.engine_fleet import EngineFleet, pack_of
+from simulations.month.engine_fleet import EngineFleet
 from simulations.month.play import play
-from tests.laws import oracles
-from tests.laws.cell import Cell, NodeTruth
-from tests.laws.moment import moment
-from tests.laws.truth import observed, shown
+from tests.months.judge import overheard
 from tests.shipped import shipped_pack
 
 LLAMA = profile.load("llama3-54d")
@@ -133,37 +126,13 @@ def test_random_months_of_every_profile_break_no_law(name: str) -> None:
         assert not any(act.hold for act in fleet.world.close().acts)
 
 
-class Overheard(Engine):
-    """An engine that the oracles of the random stories listen to."""
-
-    def __init__(self, cell: Cell) -> None:
-        super().__init__(actions=ACTIONS)
-        self.cell = cell
-        self.judges = oracles.all_of_them()
-        self.found: list[str] = []
-
-    def handle(self, given: Input, now: float) -> list[Effect]:
-        effects = super().handle(given, now)
-        self.cell.now = now
-        made = moment(given, now, effects)
-        shown(self.cell, made)
-        for number in oracles.concerned(frozenset(map(type, (given, *effects)))):
-            self.found += [
-                f"law {self.judges[number].law}: {one}" for one in self.judges[number].see(self.cell, made)
-            ]
-        observed(self.cell, made)
-        return effects
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_oracles_of_the_random_stories_find_nothing(seed: int) -> None:
     """Every law that shows with a moment, through the whole month."""
     month = draw(LLAMA, nodes=NODES, seed=seed)
-    nodes = {name: NodeTruth(name=name) for name in month.nodes}
-    cell = Cell(pack=pack_of(shipped_pack(), month), actions=ACTIONS, nodes=nodes, epoch=1)
-    engine = Overheard(cell)
+    engine = overheard(month, shipped_pack())
     EngineFleet(shipped_pack(), month, engine).run(month.days * 86400)
-    assert len(cell.runs) > 30
+    assert len(engine.cell.runs) > 30
     assert engine.found == []
 
 

@@ -45,3 +45,4 @@ runbook-started-by-a-person = { $runbook }，由人启动
 
 expected-because-why = 预期如此，因为：{ $why }
 right-of-all-as-expected = { $all }中有 { $right } 个符合预期
+s-of-the-many-ways-of-this-ladder-in-how-e1ce6f60 = 此手册的走法很多，以下不加区分：故障在多少秒后复发、那时节点是否离线、补救措施还引出了什么；只在这些方面不同的走法只显示一次，其余走法的坏结局不会被看到

@@ -1,0 +1,1 @@
+"""Random months: fleets, faults and settings by chance, with every safety law watched (docs/simulation.md)."""
