@@ -14,6 +14,7 @@ from brain.console.api.chain_shapes import (
     SymptomShape,
     WouldShape,
 )
+from brain.console.api.needs_shapes import WantedApprovalShape
 from brain.console.brain_view import History
 from brain.console.needs.items import wanted_approval
 from brain.console.shapes import Json
@@ -22,7 +23,7 @@ from brain.core import ids
 from brain.core.healing import advice
 from brain.core.pack.shared import rule_named
 from brain.core.pack.topology import unknown
-from brain.core.state import RunState, State
+from brain.core.state import Run, RunState, State
 from brain.traces.ids import trace_id
 
 _GATED = ("run.held", "run.approval", "run.observed", "run.skipped")
@@ -112,12 +113,17 @@ def _run(raw: Json, notes: list[Json], state: State) -> ExplainedRunShape:
     return ExplainedRunShape(
         **shapes.run_fields(raw),
         plan=[told_plan(line) for line in plan],
-        approval=wanted_approval(run, state) if run is not None and run.state is RunState.APPROVAL else None,
+        approval=_approval(run, state) if run is not None and run.state is RunState.APPROVAL else None,
         would=sorted(would, key=lambda would: _place(would.step)),
         gates=[_line(note) for note in own if note["kind"] in _GATED],
         approvals=[_line(note) for note in own if note["kind"].startswith(_OPERATOR)],
         notes=[_line(note) for note in own],
     )
+
+
+def _approval(run: Run, state: State) -> WantedApprovalShape | None:
+    wanted = wanted_approval(run, state)
+    return wanted and wanted.model_copy(update={"why": told(wanted.why)})
 
 
 def _place(step: str) -> tuple[bool, int]:

@@ -18,7 +18,8 @@ from agent.shared.words import id_of, read
 
 FOLDER = Path(__file__).resolve().parent
 MOST = 2000  # characters of a text that is told
-DEPTH = 6  # of sentences within sentences
+MOST_TRIED = 1000  # parts of one text: what nodes say can be like many sentences at once
+DEPTH = 40  # of sentences within sentences: each is shorter than the one around it
 SURE = 10  # signs of its own by which a sentence is known, whatever is quoted in it
 WEAK = 5  # fewer letters than that may stand anywhere
 MOST_FRAGMENTS = 4  # of one text that are tried
@@ -34,6 +35,7 @@ _PROSE = re.compile(r"(?<![\w./:@=-])[a-z]{2,},? [a-z]{2,}(?![\w/@=-]|[.:]\w)")
 _ENGLISH = re.compile(r"(?<![\w./:@=-])[a-z]{3,}(?![\w/@=-]|[.:]\w)")
 _SIGNS = re.compile(r"[.;:]")
 _SENTENCES = re.compile(r"(?<=[.?!]) (?=[A-Za-z0-9`])")
+_CLOSING = frozenset(":;,)")  # no text begins with these
 _CLAUSES = re.compile(r"(?=; )")
 _FRAGMENT = re.compile(r"(?<=\w), (?=[a-z])")
 # Slots of names: what stands there has no blank, so a sentence that would need one is another one
@@ -61,15 +63,16 @@ _QUOTED = frozenset(
 class SentenceForm:
     """One way to say a sentence: literal texts, with slots between them."""
 
-    __slots__ = ("english", "letters", "literals", "slots", "weight")
+    __slots__ = ("id", "letters", "literals", "slots", "weight", "words")
 
     def __init__(self, form: str, english: str) -> None:
         """`form`: with `{name}` for each slot. `english`: the sentence by which the catalogue knows it."""
         parts = _SLOT.split(form)
-        self.english = english
+        self.id = id_of(english)
         self.literals: Sequence[str] = parts[::2]
         self.slots: Sequence[str] = parts[1::2]
         self.weight = sum(map(len, self.literals))  # the more of its own, the surer
+        self.words = frozenset(self._own_words())
         self.letters = sum(map(str.isalpha, "".join(self.literals)))
 
     def read(self, text: str) -> dict[str, str] | None:
@@ -92,7 +95,12 @@ class SentenceForm:
         if at > end:
             return None
         found[self.slots[-1]] = text[at:end]
-        return None if any(" " in value for slot, value in found.items() if slot in _NAMES) else found
+        if any(" " in value for slot, value in found.items() if slot in _NAMES):
+            return None
+        began = found[self.slots[0]]
+        if first == "" and (began[:1] in _CLOSING or (not began and self.literals[1] != "")):
+            return None  # a part of a sentence, and no sentence
+        return found
 
     def fits(self, values: Mapping[str, str], told: Mapping[str, str], whole: Collection[str]) -> bool:
         """Can these stand in its slots? What people, devices and programs say may stand where somebody is quoted; everywhere else
@@ -114,7 +122,7 @@ class SentenceForm:
             quoted += 1
         return self.weight >= SURE or quoted <= 1
 
-    def own_words(self) -> Iterator[str]:
+    def _own_words(self) -> Iterator[str]:
         """The words that every text of this form has, whole: at a slot a word may go on."""
         for number, literal in enumerate(self.literals):
             for word in _WORD.finditer(literal):
@@ -137,56 +145,75 @@ class SentenceBook:
         """`sentences`: each in its forms, the catalogue's first. `counted`: one -> many. `texts`: by id, `{ $name }` is a slot.
         `written`: whole texts, with theirs.
         """
-        self._texts = texts
-        self._written = written
+        self.texts = texts
+        self.written = written
         self._one = {many: one for one, many in counted.items()} | {one: one for one in counted}
         forms = [SentenceForm(form, each[0]) for each in sentences for form in each]
-        self._whole = frozenset(form.literals[0] for form in forms if not form.slots)
+        self.whole = frozenset(form.literals[0] for form in forms if not form.slots)
         number: dict[str, int] = {}
         for form in forms:
-            for word in form.own_words():
+            for word in form.words:
                 number[word] = number.get(word, 0) + 1
         self._by_word: dict[str, list[SentenceForm]] = {}
         for form in forms:
-            rarest = min(form.own_words(), key=lambda word: (number[word], word), default="")
+            rarest = min(form.words, key=lambda word: (number[word], word), default="")
             self._by_word.setdefault(rarest, []).append(form)
         self.told = lru_cache(4096)(self._told)
 
     def readings(self, text: str) -> Iterator[tuple[SentenceForm, dict[str, str]]]:
         """The sentences that a text may be, each with what stands in its slots; the one with the most words of its own first."""
-        found = [*self._by_word.get("", ())]
-        for word in dict.fromkeys(_WORD.findall(text)):
-            found += self._by_word.get(word, ())
-        for form in sorted(found, key=lambda one: (-one.weight, one.english)):
+        words = frozenset(_WORD.findall(text))
+        found = [form for word in (*words, "") for form in self._by_word.get(word, ()) if form.words <= words]
+        for form in sorted(found, key=lambda one: (-one.weight, one.id)):
             values = form.read(text)
             if values is not None:
                 yield form, values
 
-    def _told(self, text: str, depth: int = DEPTH) -> str:
-        """The text in this book's language. Of the ways to tell it that leave least of it in English, the surest."""
-        if text in self._written:
-            return self._written[text]
-        if not text or len(text) > MOST or depth < 0 or " " not in text.strip():
-            return text
-        return min(self._ways(text, depth), key=_foreign)
+    def _told(self, text: str) -> str:
+        """The text in this book's language."""
+        return _Telling(self).told(text, DEPTH) if len(text) <= MOST else text
 
-    def _ways(self, text: str, depth: int) -> Iterator[str]:
-        for form, values in self.readings(text):
-            text_of = self._texts.get(id_of(form.english))
-            told = {name: self.told(value, depth - 1) for name, value in values.items()}
-            if text_of is not None and form.fits(values, told, self._whole):
-                yield _filled(text_of, told)
-        yield from self._in_parts(text, depth)
-        yield self._counted(text) or text
-
-    def _counted(self, text: str) -> str:
+    def counted(self, text: str) -> str:
         """`3 nodes`, `90 seconds`; empty: it is no number of something."""
         found = _COUNTED.fullmatch(text)
         if found is None:
             return ""
         one = self._one.get(found[2]) or next((unit for unit in _UNITS if found[2] in (unit, f"{unit}s")), "")
-        text_of = self._texts.get(f"count-{id_of(one)}") if one else None
+        text_of = self.texts.get(f"count-{id_of(one)}") if one else None
         return _filled(text_of, {"n": found[1]}) if text_of else ""
+
+
+class _Telling:
+    """One text that is told: what of it was told already, and how much more may be tried."""
+
+    def __init__(self, book: SentenceBook) -> None:
+        self._book = book
+        self._done: dict[str, str] = {}
+        self._left = MOST_TRIED
+
+    def told(self, text: str, depth: int) -> str:
+        """Of the ways to tell it that leave least of it in English, the surest."""
+        book = self._book
+        if text in book.written:
+            return book.written[text]
+        if depth < 0 or " " not in text.strip():
+            return text
+        if text not in self._done:
+            self._left -= 1
+            if self._left < 0:
+                return text
+            self._done[text] = min(self._ways(text, depth), key=_foreign)
+        return self._done[text]
+
+    def _ways(self, text: str, depth: int) -> Iterator[str]:
+        book = self._book
+        for form, values in book.readings(text):
+            text_of = book.texts.get(form.id)
+            told = {name: self.told(value, depth - 1) for name, value in values.items()}
+            if text_of is not None and form.fits(values, told, book.whole):
+                yield _filled(text_of, told)
+        yield from self._in_parts(text, depth)
+        yield book.counted(text) or text
 
     def _in_parts(self, text: str, depth: int) -> Iterator[str]:
         """What is put together of several: `; clause`, `name: sentence`, `One. Another.`, `one; another`, `sentence (why)`."""

@@ -12,7 +12,6 @@ from brain.console.api.needs_shapes import NeedKind, NeedShape, VerbShape, Wante
 from brain.console.fleet.facts import OVER
 from brain.console.needs.verbs import Allowed
 from brain.console.pack.show import disrupts, repeat
-from brain.console.speech import told
 from brain.core.healing import approvals, plans, shown
 from brain.core.pack.spec import Priority, Scalar
 from brain.core.people import do
@@ -56,7 +55,7 @@ def incident(one: Incident, state: State, drained: Sequence[str], allowed: Allow
         node=one.node,
         since=shapes.iso(one.opened_at),
         until=shapes.iso(_until(one)),
-        text=clip(told(_sentence(one, run, kinds, drained)), _TEXT),
+        text=clip(_sentence(one, run, kinds, drained), _TEXT),
         run=run.id if run else "",
         acked_by=one.pages.acked_by,
         out_of_service=list(drained[:_SHOWN]),
@@ -157,7 +156,7 @@ def wanted_approval(run: Run, state: State) -> WantedApprovalShape | None:
         seen=shown.mark(state, run),
         disrupts=disrupts(rung, returning=bool(run.worked)),
         repeat=repeat(rung),
-        why=told(run.why),
+        why=run.why,
         valid_s=state.pack.settings.approval_s if state.pack else 0.0,
         jobs=_jobs_there(run, state),
     )
@@ -249,7 +248,7 @@ def _other(
         node="",
         since=shapes.iso(since),
         until=shapes.iso(until),
-        text=clip(told(text), _TEXT),
+        text=clip(text, _TEXT),
         run="",
         acked_by="",
         out_of_service=[],

@@ -36,9 +36,9 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
             healed = healed_since(history, since, query.limit + 1)
             return encoded(
                 NeedsShape(
-                    people=people[: query.limit],
+                    people=told_items(people[: query.limit]),
                     people_count=len(people),
-                    healing=healing[: query.limit],
+                    healing=told_items(healing[: query.limit]),
                     healing_count=len(healing),
                     healed=healed[: query.limit],
                     healed_more=len(healed) > query.limit,
@@ -64,6 +64,19 @@ async def now(allowed: Allowed) -> tuple[list[NeedShape], list[NeedShape]]:
         found.append(items.incident(one, state, drained.get(one.id, _NOBODY), allowed))
     every = sorted((one for one in found if one is not None), key=items.order)
     return [one for one in every if one.kinds], [one for one in every if not one.kinds]
+
+
+def told_items(found: Sequence[NeedShape]) -> list[NeedShape]:
+    """The same in the language that is spoken. It takes milliseconds for each: not for the event loop."""
+    return [
+        one.model_copy(
+            update={
+                "text": told(one.text),
+                "approval": one.approval and one.approval.model_copy(update={"why": told(one.approval.why)}),
+            }
+        )
+        for one in found
+    ]
 
 
 def healed_since(history: History, since: float, limit: int) -> list[HealedShape]:

@@ -11,7 +11,7 @@ from brain.console.api.needs_shapes import HealedShape, NeedShape
 from brain.console.api.report_shapes import MOST, ReportShape
 from brain.console.api.status_shapes import HoldShape
 from brain.console.brain_view import History
-from brain.console.needs.routes import healed_since
+from brain.console.needs.routes import healed_since, told_items
 from brain.console.needs.routes import now as needs_now
 from brain.console.needs.verbs import Allowed
 from brain.console.reports import reckon, show
@@ -130,7 +130,7 @@ def _hand_over(history: History, since: float, until: float, standing: StandingN
         limit=LISTED + 1,
     )
     return HandOver(
-        needs=standing.needs[:LISTED],
+        needs=told_items(standing.needs[:LISTED]),
         needs_count=len(standing.needs),
         holds=standing.holds,
         healed=healed[:LISTED],

@@ -77,7 +77,6 @@ only-commands-about-the-runbooks-runbooks-are-allowed = 只允许关于修复手
 only-from-its-beginning = 只能从头开始
 only-next-has = 只有 { $next } 有
 only-the-token-of-user-alerts-alertmanager-user-reports-alerts = 只有 { $user } 的令牌（alerts.alertmanager.user）可报告告警
-other-has-it-already-nobody-is-called-again = { $other } 已在处理：不再呼叫任何人
 other-logs-are-being-diagnosed-again = 正在诊断其他日志：{ $again }
 other-people-saw-to-in-another-way-after = { $other } 次由人员以其他方式处理{ $after }
 others-download-bundles = 其他人正在下载证据包

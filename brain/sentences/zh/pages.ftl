@@ -6,7 +6,6 @@ do-it-again-if-it-ends-well-this-is-over = 再次执行：若正常结束，则�
 does-stop-repeating-the-page = { $does }：停止重复呼叫
 drill-affects-all-nodes-leave-node-away = { $drill } 影响全部节点：请不要指定 --node
 gpuward-ack-about = gpuward ack { $about }
-gpuward-approve-run = gpuward approve { $run }
 gpuward-close-about = gpuward close { $about }
 gpuward-explain-about = gpuward explain { $about }
 gpuward-explain-inc = gpuward explain INC

@@ -37,7 +37,7 @@ function asked(at, state) {
   const { incident, runs } = state.data
   const run = runs.find((one) => one.approval)
   if (OVER.includes(incident.state) || !can(state, say)) return
-  if (say === 'approve' && run && (!rung || rung === run.approval.rung)) askApprove(state, { id: run.id, rung: run.approval.rung }, run.approval)
+  if (say === 'approve' && run && (!rung || rung === run.approval.rung)) askApprove(state, { id: run.id, rung: run.approval.rung, seen: run.approval.seen }, run.approval)
   else if (say === 'deny' && run) askDeny(state, run.id)
   else if (say === 'ack' && !incident.pages.acked_by) askAck(state, incident.id)
   else if (say === 'hold') askHold(state, incident.scope)
