@@ -318,6 +318,13 @@ class NeedsJson(TypedDict):
     healed_more: bool
 
 
+class EpisodeJson(TypedDict):
+    opened_at: str | None
+    closed_at: str | None
+    why: str
+    nodes: int
+
+
 class EvidenceJson(TypedDict):
     id: str
     node: str
@@ -325,13 +332,6 @@ class EvidenceJson(TypedDict):
     kind: str
     text: str
     at: str | None
-
-
-class EpisodeJson(TypedDict):
-    opened_at: str | None
-    closed_at: str | None
-    why: str
-    nodes: int
 
 
 class IncidentPagesJson(TypedDict):
@@ -774,6 +774,7 @@ class ReportFiguresJson(TypedDict):
     decide: SpreadJson
     heal: SpreadJson
     node_hours: float
+    node_hours_saved: float
 
 
 class CauseFiguresJson(TypedDict):
@@ -785,6 +786,7 @@ class CauseFiguresJson(TypedDict):
     decide: SpreadJson
     heal: SpreadJson
     node_hours: float
+    node_hours_saved: float
     cause: str
 
 
@@ -795,12 +797,22 @@ class NodeFiguresJson(TypedDict):
 
 
 class JobFiguresJson(TypedDict):
+    detect: SpreadJson
+    decide: SpreadJson
+    heal: SpreadJson
+    node_hours: float
+    node_hours_saved: float
     job: str
     incidents: int
     tenant: str
 
 
 class TenantFiguresJson(TypedDict):
+    detect: SpreadJson
+    decide: SpreadJson
+    heal: SpreadJson
+    node_hours: float
+    node_hours_saved: float
     tenant: str
     incidents: int
     jobs: int
@@ -812,6 +824,7 @@ class ReportJson(TypedDict):
     reaches: str | None
     whole: bool
     total: ReportFiguresJson
+    people_begin_s: float
     causes: list[CauseFiguresJson]
     nodes: list[NodeFiguresJson]
     jobs: list[JobFiguresJson]
