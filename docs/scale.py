@@ -18,6 +18,10 @@ BROKER_MB_NODE = 0.15
 BRAIN_MB, BRAIN_MB_NODE = 81.0, 0.0058
 DECISIONS_S = 21_980  # events that one brain decides in a second
 AGENT_MB, AGENT_CPU = 30, 0.0023
+# Assumed: a rented core with 2 GB, for a month, in US dollars; and a node has so many GPUs.
+CORE_MONTH = 30.0
+MACHINE_CORES = 4
+GPUS = 8
 # Chosen.
 CELL = 5_000  # nodes of one cell, at most
 EVENTS_DAY = 20  # of one node: what an ordinary fleet logs, faults and noise
@@ -55,6 +59,12 @@ ROWS: dict[str, Callable[[int], str]] = {
     ),
     "machines: three NATS servers a cell, brains on two of them": lambda n: f"{3 * ceil(n / CELL):,}",
     "the same, as a share of the nodes": lambda n: f"{300 * ceil(n / CELL) / n:.2f} %",
+    "what these machines cost in a month, where a core is rented for $30": lambda n: (
+        f"${3 * ceil(n / CELL) * MACHINE_CORES * CORE_MONTH:,.0f}"
+    ),
+    "the same, of each GPU (eight a node)": lambda n: (
+        f"${3 * ceil(n / CELL) * MACHINE_CORES * CORE_MONTH / n / GPUS:.3f}"
+    ),
     "agents, all nodes together": lambda n: f"{n * AGENT_CPU:,.1f} cores, {n * AGENT_MB / 1e3:,.0f} GB",
 }
 
@@ -75,9 +85,10 @@ day (a fleet that logs more: the log grows with it), and a broker without a limi
 what it takes at rest ends in a storm (decision 72). The brain's memory does not grow with time: over a simulated week of 2,000
 nodes it went from 88 to 89 MB.
 
-What the machines cost is theirs: three small ones (4 cores, 8 GB, 20 GB of disk) for each cell, on a control network.
-Nothing of it stands between a job and its GPUs, and a node whose cell is away goes on as it is; its agent keeps what it has
-to say.
+What it costs are machines: three small ones (4 cores, 8 GB, 20 GB of disk) for each cell, on a control network. A core for
+$30 a month is an assumption; put your own price in its place. There is no licence, and the agents take of their nodes what
+the last row says. Nothing of it stands between a job and its GPUs, and a node whose cell is away goes on as it is; its agent
+keeps what it has to say.
 
 ## Where the cells are cut
 

