@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from brain.adapters.readmodel import ReadModel
+from brain.console import shapes
 from brain.console.access.people import Grant, Person
 from brain.console.answers import encoded
 from brain.console.api.needs_shapes import NeedKind, NeedShape
@@ -221,3 +222,18 @@ def test_an_approval_of_a_page_that_was_left_open_is_none(asking: Story) -> None
     asking.say(23, fresh.verbs[0].verb, **fresh.verbs[0].args)
     asking.run(24)
     assert len(asking.notes("operator.approve")) == 1
+
+
+def test_what_has_come_back_says_until_when_it_stays_open() -> None:
+    """A fault that comes and goes stays open longer than its pauses; it is over no earlier than that."""
+    story = Story(pack())
+    for at in (1, 400):
+        story.event(at, "link.state", "link/ib0", up=False)
+        story.run(at + 60)
+    one = story.incidents("link-down")[-1]
+    assert (one.state, one.times) == (IncidentState.RECOVERED, 2)
+    found = items.incident(
+        one, story.engine.state, (), Allowed(person=person(Role.VIEWER), state=story.engine.state, chosen=())
+    )
+    assert found is not None
+    assert found.until == shapes.iso(story.engine.state.timers[f"incident:{one.id}"])
