@@ -395,6 +395,7 @@ class IncidentJson(TypedDict):
     explains: int
     explained_by: str
     stale: bool
+    asks: NotRequired[str]  # 0.2.1 and older do not say it
     waits: str
     pages: IncidentPagesJson
     hit: NotRequired[HitJson | None]

@@ -198,6 +198,11 @@ class Listing:
                     yield Text(line, text.style, no_wrap=True, overflow="ignore")
 
 
+def _state(one: IncidentJson) -> Text:
+    """As of a run: what waits for an approval is healed by nobody until somebody gives it."""
+    return Text("approval", "yellow") if one.get("asks") else Text(one["state"])
+
+
 class IncidentList(Listing):
     """Incidents; of several cells: with the cell of each."""
 
@@ -207,14 +212,19 @@ class IncidentList(Listing):
             colour, since = COLOURS.get(one["severity"], ""), clock(one["opened_at"])
             named = (
                 *map(Text, cells[number : number + 1]),
-                *(Text(one["id"]), Text(one["severity"], colour), Text(one["state"]), Text(since)),
+                *(Text(one["id"]), Text(one["severity"], colour), _state(one), Text(since)),
             )
             acked = one["pages"]["acked_by"]
             rows.append(
                 (*named, Text(one["cause"]), Text(where(one)), Text(str(len(one["runs"]))), Text(acked))
             )
             runs = many(len(one["runs"]), "run") if one["runs"] else ""
-            first = "  ".join(filter(None, (*(text.plain for text in named), runs)))
+            back = (
+                t("it came back {times}", times=many(times - 1, "time"))
+                if (times := one.get("times", 1)) > 1
+                else ""
+            )
+            first = "  ".join(filter(None, (*(text.plain for text in named), runs, back)))
             blocks.append(
                 (
                     Text(first, colour),

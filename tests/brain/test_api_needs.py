@@ -16,6 +16,7 @@ from brain.console.api.needs_shapes import NeedKind, NeedShape
 from brain.console.api.verbs import CommandBody
 from brain.console.needs import items, routes
 from brain.console.needs.verbs import Allowed
+from brain.console.speech import in_language
 from brain.console_config import Role
 from brain.core.jobs_seen import JobSeen
 from brain.core.pack.spec import Mode, Priority
@@ -237,3 +238,15 @@ def test_what_has_come_back_says_until_when_it_stays_open() -> None:
     )
     assert found is not None
     assert found.until == shapes.iso(story.engine.state.timers[f"incident:{one.id}"])
+
+
+def test_what_an_approval_is_wanted_for_is_told_in_chinese_whole(asking: Story) -> None:
+    """Also where an earlier approval is void: what stands within has colons and semicolons of its own."""
+    (run,) = asking.engine.state.runs.values()
+    run.why = "bounce waits: link-bounce is in approve mode; the approval of ann is void: it was for another step (gate mode)"
+    with in_language("zh"):
+        (item,) = routes.told_items(now(asking)[0])
+    assert item.text.startswith("bounce 要执行 bounce")
+    assert item.text.endswith(
+        "bounce 等待：link-bounce 处于 approve 模式；ann 的批准已失效：该批准针对另一步骤（闸门 mode）"
+    )

@@ -1,5 +1,6 @@
 """The console's view of an incident: the whole chain, also of rows that an older version wrote."""
 
+import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,12 @@ from brain.cli.explain import render
 from brain.cli.main import FOLDERS
 from brain.console import explain as chains
 from brain.console.answers import encoded
+from brain.console.speech import in_language
 from brain.core.effects import Note
 from brain.core.jobs_seen import JobSeen
 from brain.core.state import HitJob, HitNode, OwnedDrain, State
 from tests.brain.world import GPU, Story, pack
+from tests.simulations.stories import played
 
 
 def explain(model: ReadModel, state: State, id_: str) -> Any:
@@ -244,4 +247,24 @@ def test_who_is_hit_is_told_a_line_for_each_job(tmp_path: Path) -> None:
             assert any(one.startswith(line) for one in lines), (line, lines[:30])
     del found["incident"]["hit"]
     assert not any("WHO IS HIT" in line for line in render(found, notes=False, width=150))
+    model.close()
+
+
+def test_a_chain_is_told_in_chinese_to_its_last_word(tmp_path: Path) -> None:
+    """Also what a page of a step said, and what its runbook is for; and an incident that came back says so in its head."""
+    story = played("cable-cut").timeline
+    (incident,) = [one for one in story.incidents.values() if one.cause == "link-down"]
+    incident.times = 3
+    model = ReadModel(tmp_path / "again")
+    model.begin("log-1")
+    notes: list[tuple[int, Note]] = list(enumerate(story.notes, 1))
+    model.write(len(notes), notes, story.incidents.values(), story.runs.values())
+    with in_language("zh"):
+        (run,) = explain(model, State(), incident.id)["runs"]
+    assert re.search("[\u4e00-\u9fff]", run["summary"]), run["summary"]
+    said = [step["params"]["text"] for step in run["steps"] if step["action"] == "page"]
+    assert said
+    assert all(re.search("[\u4e00-\u9fff]", one) for one in said), said
+    head = list(render(explain(model, State(), incident.id), notes=False, width=100))[:8]
+    assert any("it came back 2 times" in line for line in head), head
     model.close()

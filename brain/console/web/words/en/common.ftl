@@ -60,6 +60,10 @@ hours = { $h ->
     [one] 1 hour
    *[other] { $h } hours
   }
+came-back = { $n ->
+    [one] it came back once
+   *[other] it came back { $n } times
+ }
 nodes-hit = { $n ->
     [one] 1 node
    *[other] { $n } nodes

@@ -57,6 +57,7 @@ span-m = { $m } 分 { $s } 秒
 span-h = { $h } 小时 { $m } 分
 span-d = { $d } 天 { $h } 小时
 hours = { $h } 小时
+came-back = 已再次出现 { $n } 次
 nodes-hit = { $n } 个节点
 show-all = 显示全部 { $n } 条
 no-incidents = 没有符合条件的故障。
