@@ -34,6 +34,7 @@ nobody-leads = No brain leads now: nothing is healed until one does.
 problem-title = This cannot be shown
 no-answer = The brain does not answer.
 loading = Loading…
+look-again = Look again
 dismiss = Dismiss
 cancel = Cancel
 show = Show

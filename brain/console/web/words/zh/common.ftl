@@ -34,6 +34,7 @@ nobody-leads = 目前没有 brain 担任主节点：在有主节点之前不会�
 problem-title = 无法显示
 no-answer = brain 没有响应。
 loading = 正在加载…
+look-again = 再看一次
 dismiss = 关闭
 cancel = 取消
 show = 查看
