@@ -23,7 +23,7 @@ from brain.cli.answers import (
     WhyNotJson,
 )
 from brain.cli.client import Client, for_client
-from brain.cli.queries import clock
+from brain.cli.queries import clock, told_hold
 from brain.cli.terminal import as_json, labelled, page_width, print_json, title
 from brain.cli.who_is_hit import who_is_hit
 from brain.hold_words import to_hold
@@ -84,6 +84,8 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
     if named["kind"] != "incident":
         yield ""
     yield from _head(incident, width)
+    for hold in found.get("holds", []):
+        yield from labelled(t("hold"), told_hold(hold), width)
     if kinds := found.get("places_unknown"):
         yield from labelled(
             t("not known"),

@@ -82,7 +82,7 @@ def status(client: Client, plain: bool) -> None:
                 t("{messages} could not be read", messages=many(found["malformed"], "message")),
             )
         )
-    lines += [(t("hold"), _hold(hold)) for hold in found["holds"]]
+    lines += [(t("hold"), told_hold(hold)) for hold in found["holds"]]
     lines += [(t("mode"), _mode(mode)) for mode in found["modes"]]
     lines += [
         (t("waiting"), t("{who}: {text} (needs a second person)", who=one["who"], text=one["text"]))
@@ -345,7 +345,8 @@ def _reading(found: StatusJson) -> str:
     return "" if found["caught_up"] else t(" (still reading)")
 
 
-def _hold(hold: HoldJson) -> str:
+def told_hold(hold: HoldJson) -> str:
+    """Where, why, by whom and until when."""
     until = t(" until {until}", until=clock(hold["until"])) if hold["until"] else ""
     return t(
         "{scope}: {why} ({id} of {who}, since {since}{until})",

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from agent.contract.coverage import Coverage
 from agent.shared.words import id_of, read, values_of
 from brain import sentences
 from brain.console.speech import in_language, told_plan
@@ -174,3 +175,13 @@ def test_what_a_drill_writes_is_told_in_chinese(name: str) -> None:
         if ENGLISH.search(NAMES.sub("", told)):
             left[text] = told
     assert left == {}
+
+
+def test_why_a_log_is_no_all_clear_is_told_in_chinese_whole() -> None:
+    """Its reason, too, and what can be read; the line stays as it was pasted."""
+    why = "the log ends within this line"
+    seen = Coverage(lines=3, unread=1, first=3, why=why, example="[ 900.0] usb 1-1: new device")
+    told = sentences.told(seen.blind, "zh")
+    assert "无法读取" in told
+    assert "日志在此行中断" in told
+    assert not ENGLISH.search(NAMES.sub("", told)), told

@@ -17,7 +17,7 @@ from brain.console.answers import encoded
 from brain.console.speech import in_language
 from brain.core.effects import Note
 from brain.core.jobs_seen import JobSeen
-from brain.core.state import HitJob, HitNode, OwnedDrain, State
+from brain.core.state import HitJob, HitNode, Hold, IncidentState, OwnedDrain, State
 from tests.brain.world import GPU, Story, pack
 from tests.simulations.stories import played
 
@@ -267,4 +267,23 @@ def test_a_chain_is_told_in_chinese_to_its_last_word(tmp_path: Path) -> None:
     assert all(re.search("[\u4e00-\u9fff]", one) for one in said), said
     head = list(render(explain(model, State(), incident.id), notes=False, width=100))[:8]
     assert any("it came back 2 times" in line for line in head), head
+    model.close()
+
+
+def test_a_hold_is_told_with_the_incident_that_it_stops(tmp_path: Path) -> None:
+    """Of its node, of a place that has it, or of everything; not of a neighbour, and not of what is over."""
+    model, story = filled(tmp_path / "history")
+    (incident,) = story.time.incidents.values()
+    state = story.engine.state
+    for number, scope in enumerate(("node/n1", "all", "node/n2"), 1):
+        state.holds[f"hold-{number}"] = Hold(
+            id=f"hold-{number}", scope=scope, who="ann", why="cables", since=1.0, until=0.0
+        )
+    found = explain(model, state, incident.id)
+    assert [one["scope"] for one in found["holds"]] == ["node/n1", "all"]
+    head = "\n".join(render(found, notes=False, width=100)).partition("WHO IS HIT")[0]
+    assert "hold         node/n1: cables (hold-1 of ann" in head
+    incident.state = IncidentState.CLOSED
+    model.write(99, [], [incident], [])
+    assert explain(model, state, incident.id)["holds"] == []
     model.close()

@@ -8,7 +8,7 @@ import { ladder } from '../parts/ladder.js'
 import { outside } from '../parts/links.js'
 import { scopeMark, severity, stateMark } from '../parts/marks.js'
 import { time } from '../parts/times.js'
-import { askAck, askApprove, askClose, askDeny, askHold, askNote, askReturn, may, verbButton } from '../parts/verbs.js'
+import { askAck, askApprove, askClose, askDeny, askHold, askNote, askReturn, may, sayButton, verbButton } from '../parts/verbs.js'
 import { whose } from '../parts/whose.js'
 import { either, t, word, why, whyIn } from '../words.js'
 
@@ -64,6 +64,7 @@ export function view(state) {
         ${(incident.episodes ?? []).map((one) => html`<p class="before">${t('before')} ${time(one.opened_at)} – ${time(one.closed_at)}: ${one.why}</p>`)}
         ${Object.entries(incident.pages.tickets ?? {}).map(([channel, key]) => html`<p class="ticket">${t('ticket')} <strong>${key}</strong> (${channel})</p>`)}
         ${incident.waits ? html`<p class="waits">${incident.waits}</p>` : nothing}
+        ${state.data.holds.map((one) => html`<p class="waits">‖ ${t('held-by', one)} · ${one.until ? html`${t('until')} ${time(one.until)}` : t('until-released')} ${sayButton(state, { verb: 'release', args: { scope: one.id }, asks: [] }, { what: t('release-what', one) })}</p>`)}
         ${incident.stale ? html`<p class="waits">${t('stale')}</p>` : nothing}
         ${incident.explained_by ? html`<p class="waits">${t('explained-by')} <a href="/incidents/${encodeURIComponent(incident.explained_by)}">${incident.explained_by}</a></p>` : nothing}
         ${incident.pages.passed_to ? html`<p class="waits">${t('alert-passed-to')} <a href="/incidents/${encodeURIComponent(incident.pages.passed_to)}">${incident.pages.passed_to}</a></p>` : nothing}

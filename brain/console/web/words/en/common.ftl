@@ -146,6 +146,7 @@ close-what = Its runs end. While its symptoms last it opens again when they come
 return-title = Return { $node } to service?
 return-what = You vouch for it: no test is asked for before jobs go there again.
 release-title = End this hold?
+held-by = { $who } holds { $scope }: { $why }
 release-what = { $scope }, by { $who }: { $why }
 start-title = Start a runbook on { $node }?
 start-what = Holds, gates and approvals count as ever. These may be started without a fault:

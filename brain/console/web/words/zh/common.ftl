@@ -137,6 +137,7 @@ close-what = 其修复流程随之结束。若症状再次出现，会重新打�
 return-title = 让 { $node } 恢复服务？
 return-what = 由您担保：作业重新调度到该节点之前不再要求任何测试。
 release-title = 解除暂停？
+held-by = { $who } 已暂停对 { $scope } 的操作：{ $why }
 release-what = { $scope }，{ $who }：{ $why }
 start-title = 在 { $node } 上启动修复手册？
 start-what = 暂停、闸门和审批照常有效。以下手册可在没有故障时启动：
