@@ -51,7 +51,7 @@ def of(ctx: Context, incident: Incident) -> tuple[Change, ...]:
     if incident.state in OVER:
         return ()
     found = [*_ends(ctx, incident), *_fresh(incident), *_wider(ctx, incident), *_others(ctx, incident)]
-    return tuple(found)
+    return tuple(one for number, one in enumerate(found) if one not in found[:number])
 
 
 def _ends(ctx: Context, incident: Incident) -> Iterator[Change]:

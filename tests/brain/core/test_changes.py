@@ -137,3 +137,16 @@ def test_what_has_come_back_says_when_it_really_closes() -> None:
         only
         == f"it closes when nothing of it comes again for {span_text(closes_at - story.engine.state.now).en}"
     )
+
+
+def test_nothing_is_said_twice() -> None:
+    """Two rules of one cause would change it by the same fact: it is one line."""
+    story = Story(shipped_pack())
+    story.event(
+        1, "filesystem.error", "disk/sda", what="unwritable", text="Aborting journal on device sda-8."
+    )
+    story.run(30)
+    found = told(story, "filesystem-unwritable")
+    assert found
+    lines = [(one.turn, one.text) for one in found]
+    assert all(lines.count(one) == 1 for one in lines), lines
