@@ -13,6 +13,7 @@ from agent.shared.words import t
 from brain.cli.client import Client, for_client
 from brain.cli.terminal import hanging, page_width
 from brain.cli.watch import line
+from brain.cli.written import written
 from simulations import local_site
 from simulations.up import up as run_up
 
@@ -88,10 +89,10 @@ def drill(
                 "{name} on {nodes}: {summary}",
                 name=name,
                 nodes=_nodes(injected["nodes"]),
-                summary=injected["summary"],
+                summary=written(injected["summary"]),
             )
         )
-        click.echo(t("How it ends: {ends}.", ends=injected["ends"]))
+        click.echo(t("How it ends: {ends}.", ends=written(injected["ends"]).removesuffix("。")))
         if injected["breaks"] and not wait:
             click.echo(
                 t(
@@ -165,7 +166,8 @@ def _list(answer: dict[str, Any], plain: bool) -> None:
     for row in answer["drills"]:
         where = "" if row["affects"] == "one" else t(" (all nodes)")
         click.echo(f"{row['name']}{where}")
-        for text in (row["summary"], t("How it ends: {ends}.", ends=row["ends"])):
+        ends = written(row["ends"]).removesuffix("。")
+        for text in (written(row["summary"]), t("How it ends: {ends}.", ends=ends)):
             click.echo("\n".join(hanging("    ", text, page_width())))
 
 

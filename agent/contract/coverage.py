@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from agent.contract import kernel_text
 from agent.contract.counted import counted
@@ -29,15 +30,23 @@ _SAYS = re.compile(
     r"[\w.()/-]+(?: [\w.:()/-]+)?: ?\S|Linux version ",
     re.ASCII,
 )
-_FORM = "its form is not known"
-_INSIDE = "the words of a kernel line stand behind others, and whose they are is not known"
-_REST = "the lines of this message before it are missing"
-_NO_REST = "the lines of this message behind it are missing"
-_CUT = "a part of this message is missing"
-_ENDS = "the log ends within this line"
-_WHOM = "which process was killed is not said"
-_PROGRAM = "a program says what the kernel may have said"
-_READS = "gpuward reads what dmesg, journalctl -k and /dev/kmsg print."
+
+
+class _Why(StrEnum):
+    """Why a line could not be read, and what can be."""
+
+    FORM = "its form is not known"
+    INSIDE = "the words of a kernel line stand behind others, and whose they are is not known"
+    REST = "the lines of this message before it are missing"
+    NO_REST = "the lines of this message behind it are missing"
+    CUT = "a part of this message is missing"
+    ENDS = "the log ends within this line"
+    WHOM = "which process was killed is not said"
+    PROGRAM = "a program says what the kernel may have said"
+    READS = "gpuward reads what dmesg, journalctl -k and /dev/kmsg print."
+
+
+_READS = _Why.READS
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,13 +89,13 @@ class Coverage:
 
         for number, line in kernel_text.records(lines, told):
             if lacks_rest(line.text) and not _means(KernelReader(kept=True), line.text):
-                self._doubt(self._in_file(number), _NO_REST, line.text)
+                self._doubt(self._in_file(number), _Why.NO_REST, line.text)
             self._kill(self._in_file(number), line)
             yield number, line
         self._nobody_killed()
         number, text, last = self._last
         if self.unended and last is not None and _may_begin(last):
-            self._doubt(number, _ENDS, text)
+            self._doubt(number, _Why.ENDS, text)
 
     def see(self, number: int, text: str, line: Line | None) -> None:
         """Counts one line, and what it was read as."""
@@ -118,7 +127,7 @@ class Coverage:
 
     def _nobody_killed(self) -> None:
         for number, text in self._announced.values():
-            self._doubt(number, _WHOM, text)
+            self._doubt(number, _Why.WHOM, text)
         self._announced.clear()
 
     def ends_within_a_line(self) -> None:
@@ -184,7 +193,7 @@ def _shortened(text: str) -> str:
 def _unread(line: Line) -> str:
     """Why a line may say more than what is read of it from its beginning; empty: it does not."""
     text = line.text[:MAX_TEXT]
-    why = _FORM if has_unknown_form(line) else _suspicion(line, text) if _marked(text) else ""
+    why = _Why.FORM if has_unknown_form(line) else _suspicion(line, text) if _marked(text) else ""
     # What begins as a kernel line is read as one: its own end may look like another.
     if why and line.facility == KERNEL and _means(KernelReader(kept=True), text):
         return ""
@@ -197,12 +206,12 @@ def _marked(text: str) -> bool:
 
 def _suspicion(line: Line, text: str) -> str:
     if line.facility != KERNEL:
-        return _PROGRAM if holds_rest(text) or is_cut(text) or _cries(text, 0) else ""
+        return _Why.PROGRAM if holds_rest(text) or is_cut(text) or _cries(text, 0) else ""
     if holds_rest(text):
-        return _REST
+        return _Why.REST
     if _cries(text, 1):
-        return _INSIDE
-    return _CUT if is_cut(text) or text.endswith(BEGUN) else ""
+        return _Why.INSIDE
+    return _Why.CUT if is_cut(text) or text.endswith(BEGUN) else ""
 
 
 def _may_begin(line: Line) -> bool:

@@ -395,6 +395,7 @@ class IncidentJson(TypedDict):
     explains: int
     explained_by: str
     stale: bool
+    asks: str
     waits: str
     pages: IncidentPagesJson
     hit: NotRequired[HitJson | None]
@@ -544,6 +545,7 @@ class ChainJson(TypedDict):
     evidence: list[EvidenceJson]
     notes: list[NoteJson]
     out_of_service: list[str]
+    holds: list[HoldJson]
     sureness: SurenessJson | None
     places: list[PlaceConsideredJson]
     places_unknown: list[str]

@@ -23,7 +23,7 @@ from brain.cli.answers import (
     WhyNotJson,
 )
 from brain.cli.client import Client, for_client
-from brain.cli.queries import clock
+from brain.cli.queries import clock, told_hold
 from brain.cli.terminal import as_json, labelled, page_width, print_json, title
 from brain.cli.who_is_hit import who_is_hit
 from brain.hold_words import to_hold
@@ -84,6 +84,8 @@ def render(found: ChainJson, *, notes: bool, width: int) -> Iterator[str]:
     if named["kind"] != "incident":
         yield ""
     yield from _head(incident, width)
+    for hold in found.get("holds", []):
+        yield from labelled(t("hold"), told_hold(hold), width)
     if kinds := found.get("places_unknown"):
         yield from labelled(
             t("not known"),
@@ -166,12 +168,17 @@ def _head(incident: IncidentJson, width: int) -> Iterator[str]:
     where = incident["scope"] + (
         t("{others}, {nodes} nodes", others=others, nodes=incident["nodes"]) if incident["nodes"] > 1 else ""
     )
-    yield click.style(f"{incident['id']}  {incident['severity']}  {incident['state'].upper()}", bold=True)
+    state = (
+        "approval" if incident.get("asks") else incident["state"]
+    )  # nobody heals it until somebody gives it
+    yield click.style(f"{incident['id']}  {incident['severity']}  {state.upper()}", bold=True)
     yield from labelled(t("what"), incident["cause"].replace("_", " "), width)
     yield from labelled(t("where"), where, width)
     yield from labelled(t("since"), clock(incident["opened_at"]), width)
     if incident["closed_at"]:
         yield from labelled(t("until"), f"{clock(incident['closed_at'])}: {incident['closed_why']}", width)
+    if (times := incident.get("times", 1)) > 1:
+        yield from labelled(t("again"), t("it came back {times}", times=many(times - 1, "time")), width)
     for number, one in enumerate(incident.get("episodes", [])):
         was = t(
             "{since} to {until}: {why}",
@@ -217,7 +224,11 @@ def _sureness(sure: SurenessJson | None, width: int) -> Iterator[str]:
     yield title(t("HOW SURE"))
     yield from labelled(
         t(_LEVELS.get(sure["level"], sure["level"])),
-        _either(sure["reasons"][0]) if sure["reasons"] else "",
+        _either(sure["reasons"][0])
+        if sure["reasons"]
+        else ""
+        if sure["against"]
+        else t("nothing speaks for or against it"),
         width,
     )
     for reason in sure["reasons"][1:]:
@@ -340,9 +351,8 @@ def _commands(
     for run in runs:
         if run["state"] == "approval":
             rung = f" --rung {shlex.quote(run['approval']['rung'])}" if run["approval"] else ""
-            yield from labelled(
-                "", f"gpuward approve {run['id']}{rung}     or: gpuward deny {run['id']} --why '...'", width
-            )
+            yield from labelled("", f"gpuward approve {run['id']}{rung}", width)
+            yield from labelled("", f"gpuward deny {run['id']} --why '...'", width)
     yield from _return(incident, out_of_service, width)
     where = to_hold(incident["node"], incident["scope"])
     yield from labelled("", f"gpuward hold {where} --why '...'", width)

@@ -82,7 +82,7 @@ def status(client: Client, plain: bool) -> None:
                 t("{messages} could not be read", messages=many(found["malformed"], "message")),
             )
         )
-    lines += [(t("hold"), _hold(hold)) for hold in found["holds"]]
+    lines += [(t("hold"), told_hold(hold)) for hold in found["holds"]]
     lines += [(t("mode"), _mode(mode)) for mode in found["modes"]]
     lines += [
         (t("waiting"), t("{who}: {text} (needs a second person)", who=one["who"], text=one["text"]))
@@ -198,6 +198,11 @@ class Listing:
                     yield Text(line, text.style, no_wrap=True, overflow="ignore")
 
 
+def _state(one: IncidentJson) -> Text:
+    """As of a run: what waits for an approval is healed by nobody until somebody gives it."""
+    return Text("approval", "yellow") if one.get("asks") else Text(one["state"])
+
+
 class IncidentList(Listing):
     """Incidents; of several cells: with the cell of each."""
 
@@ -207,14 +212,19 @@ class IncidentList(Listing):
             colour, since = COLOURS.get(one["severity"], ""), clock(one["opened_at"])
             named = (
                 *map(Text, cells[number : number + 1]),
-                *(Text(one["id"]), Text(one["severity"], colour), Text(one["state"]), Text(since)),
+                *(Text(one["id"]), Text(one["severity"], colour), _state(one), Text(since)),
             )
             acked = one["pages"]["acked_by"]
             rows.append(
                 (*named, Text(one["cause"]), Text(where(one)), Text(str(len(one["runs"]))), Text(acked))
             )
             runs = many(len(one["runs"]), "run") if one["runs"] else ""
-            first = "  ".join(filter(None, (*(text.plain for text in named), runs)))
+            back = (
+                t("it came back {times}", times=many(times - 1, "time"))
+                if (times := one.get("times", 1)) > 1
+                else ""
+            )
+            first = "  ".join(filter(None, (*(text.plain for text in named), runs, back)))
             blocks.append(
                 (
                     Text(first, colour),
@@ -335,7 +345,8 @@ def _reading(found: StatusJson) -> str:
     return "" if found["caught_up"] else t(" (still reading)")
 
 
-def _hold(hold: HoldJson) -> str:
+def told_hold(hold: HoldJson) -> str:
+    """Where, why, by whom and until when."""
     until = t(" until {until}", until=clock(hold["until"])) if hold["until"] else ""
     return t(
         "{scope}: {why} ({id} of {who}, since {since}{until})",

@@ -1,7 +1,7 @@
 """What is known of whatever has an id: the whole chain of its incident, page → run → steps → rule → symptoms → evidence."""
 
 from agent.contract.messages import clip
-from brain.console import named, shapes, who_is_hit, why
+from brain.console import held, named, shapes, who_is_hit, why
 from brain.console.api.base import TwoLanguagesShape
 from brain.console.api.chain_shapes import (
     AckShape,
@@ -16,6 +16,7 @@ from brain.console.api.chain_shapes import (
 )
 from brain.console.api.needs_shapes import WantedApprovalShape
 from brain.console.brain_view import History
+from brain.console.fleet.facts import OVER
 from brain.console.needs.items import wanted_approval
 from brain.console.shapes import Json
 from brain.console.speech import told, told_plan
@@ -54,6 +55,7 @@ def explain(
         evidence=[shapes.evidence(item) for item in raw["evidence"]] if raw else [],
         notes=[shapes.note(item) for item in notes],
         out_of_service=[node for node, owners in state.drains.items() if raw["id"] in owners] if raw else [],
+        holds=held.over(state, raw["scope"], raw["node"]) if raw and raw["state"] not in OVER else [],
         sureness=why.sureness(judged) if judged else None,
         places=why.considered(raw) if raw else [],
         places_unknown=_unknown(raw["node"], state) if raw else [],

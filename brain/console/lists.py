@@ -11,6 +11,7 @@ from brain.console.answers import encoded_list
 from brain.console.api.incident_shapes import IncidentsQuery, NotesFileQuery, NotesQuery, RunsQuery
 from brain.console.api.pages import MOST, cursor, place
 from brain.console.brain_view import History
+from brain.core.state import IncidentState, RunState
 
 NOTES = RUNS = 100  # on a page whose length nobody says
 Pause = Callable[[], None]
@@ -25,7 +26,25 @@ def incidents(query: IncidentsQuery, pause: Pause, history: History) -> bytes:
     else:  # nothing in particular is asked for: what one node says hides no other node's incident
         found, following = history.incidents(open_only=not query.all, limit=MOST), ""
         more = len(found) == MOST and len(history.incidents(open_only=not query.all, limit=MOST + 1)) > MOST
-    return encoded_list("incidents", map(shapes.incident, found), pause, {"next": following, "more": more})
+    asks = _asking(history) if any(one["state"] == IncidentState.HEALING for one in found) else {}
+    shown = (shapes.incident(one, asks.get(one["id"], "")) for one in found)
+    return encoded_list("incidents", shown, pause, {"next": following, "more": more})
+
+
+def _asking(history: History) -> dict[str, str]:
+    """Returns incident -> its run that waits for an approval."""
+    found = history.runs_page(
+        state=RunState.APPROVAL,
+        over=False,
+        runbook="",
+        node="",
+        incident="",
+        since=0.0,
+        until=math.inf,
+        after=None,
+        limit=MOST,
+    )
+    return {run["incident"]: run["id"] for run in reversed(found)}
 
 
 def _page(query: IncidentsQuery, history: History) -> tuple[list[Json], str]:

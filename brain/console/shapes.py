@@ -32,8 +32,8 @@ def iso(at: float) -> str | None:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def incident(raw: Mapping[str, Any]) -> IncidentShape:
-    """Returns an incident."""
+def incident(raw: Mapping[str, Any], asks: str) -> IncidentShape:
+    """Returns an incident. `asks`: its run that waits for an approval; empty: none."""
     pages = raw["pages"]
     return IncidentShape(
         id=raw["id"],
@@ -68,6 +68,7 @@ def incident(raw: Mapping[str, Any]) -> IncidentShape:
         explains=raw["explains"],
         explained_by=raw["explained_by"],
         stale=raw["stale"],
+        asks=asks,
         waits=told(raw.get("waits", "")) if raw["state"] == IncidentState.SETTLING else "",
         pages=IncidentPagesShape(
             sent=pages["sent"],
@@ -106,7 +107,7 @@ def run_fields(raw: Mapping[str, Any]) -> Json:
         "id": raw["id"],
         "incident": raw["incident"],
         "runbook": runbook["name"],
-        "summary": runbook["summary"],
+        "summary": told(runbook["summary"]),
         "pack": raw["pack"],
         "state": raw["state"],
         "why": told(raw["why"]),
@@ -130,7 +131,10 @@ def step(run: Mapping[str, Any], raw: Mapping[str, Any]) -> StepShape:
         id=raw["id"],
         rung=raw["rung"],
         action=raw["action"],
-        params=raw["params"],
+        params={
+            name: told(one) if name == "text" and isinstance(one, str) else one
+            for name, one in raw["params"].items()
+        },
         outcome=raw["outcome"],
         why=told(raw["why"]),
         verified=raw["verified"],

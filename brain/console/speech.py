@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.contract.messages import clip
-from agent.shared.words import Spoken, answering, language, spoken, t
+from agent.shared.words import Spoken, answering, language, later, spoken, t
 from brain import sentences
 from brain.core.said import Sentence
 
@@ -19,6 +19,12 @@ _RUNG = re.compile(
 _SAYS = re.compile(r"(?<=^page\()(.*\btext=)(.*)(?=\)$)", re.DOTALL)
 _FORETOLD = re.compile(r"(\[[^\]]*\]|\$(?!node)\w+)")
 _PARTS = re.compile(r"(?=; (?:gates: |verified by ))")
+_DISRUPTS = {
+    "nothing": later("disrupts nothing"),
+    "job": later("disrupts a job"),
+    "node": later("disrupts the node"),
+    "fabric": later("disrupts the fabric"),
+}
 FOLDERS = (Path(__file__).resolve().parent / "said",)  # of the catalogue, a folder for each language in it
 
 
@@ -43,8 +49,11 @@ def told_plan(line: str) -> str:
         names, left_out, why = line.partition(": left out, ")
         return f"{names}: {told('left out')}，{told(why)}" if left_out else told(line)
     head, done, after, disrupts, rest = found.groups(default="")
-    parts = (after, disrupts, *_PARTS.split(rest))
-    return f"{head}{_SAYS.sub(_page, done)}{''.join(told(part) for part in parts if part)}"
+    rungs = " 或 ".join(after.removeprefix(" (after ").removesuffix(")").split(" or "))
+    after = t(" (after {rungs})", rungs=rungs) if after else ""
+    effect = t(_DISRUPTS[disrupts.removeprefix(" — disrupts ")])
+    parts = "".join(told(part) for part in _PARTS.split(rest) if part)
+    return f"{head}{_SAYS.sub(_page, done)}{after} — {effect}{parts}"
 
 
 def _page(found: re.Match[str]) -> str:

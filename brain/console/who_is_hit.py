@@ -8,7 +8,7 @@ from brain.console import shapes, speech
 from brain.console.api.hit_shapes import HitJobShape, HitShape
 from brain.console.api.incident_shapes import IncidentShape
 from brain.core import hit_words
-from brain.core.state import HitNode, State
+from brain.core.state import HitNode, RunState, State
 
 _HIT: TypeAdapter[dict[str, HitNode]] = TypeAdapter(dict[str, HitNode])
 
@@ -33,7 +33,13 @@ def told(raw: dict[str, Any], state: State) -> HitShape:
 
 def whole(raw: dict[str, Any], state: State) -> IncidentShape:
     """Returns an incident with who is hit by it."""
-    return shapes.incident(raw).model_copy(update={"hit": told(raw, state)})
+    return shapes.incident(raw, _asks(raw, state)).model_copy(update={"hit": told(raw, state)})
+
+
+def _asks(raw: dict[str, Any], state: State) -> str:
+    """Its run that waits for an approval; empty: none."""
+    runs = (state.runs.get(id_) for id_ in raw["runs"])
+    return next((run.id for run in runs if run is not None and run.state is RunState.APPROVAL), "")
 
 
 def _job(line: hit_words.HitLine) -> HitJobShape:

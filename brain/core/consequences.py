@@ -265,7 +265,7 @@ def _recover(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: st
         escalation.gave_up(ctx, incident, f"{why}; {endings.stays_out(drained)}", "it waits for your word")
     elif incidents.transition(ctx, incident, trigger, why) and incident.state is IncidentState.RECOVERED:
         incident.clear_since, incident.clear_why = ctx.now, why
-        ctx.set_timer(f"incident:{incident.id}", ctx.now + recurrence.resolve_delay_s(ctx, incident))
+        ctx.set_timer(f"incident:{incident.id}", ctx.now + recurrence.resolve_delay_s(ctx.state, incident))
         return True
     return False
 

@@ -4,7 +4,7 @@ from agent.contract.counted import span
 from brain.core import hit, ids, share
 from brain.core.context import Context
 from brain.core.pack.spec import Paging
-from brain.core.state import Incident, RunState
+from brain.core.state import Incident, RunState, State
 
 RECURRED_S = 86400.0  # how long it is remembered that a fault came up
 MAX_RECURRED = 30
@@ -66,9 +66,9 @@ def forget(ctx: Context, key: str) -> None:
     ctx.index.remove_recurred(key)
 
 
-def resolve_delay_s(ctx: Context, incident: Incident) -> float:
+def resolve_delay_s(state: State, incident: Incident) -> float:
     """How long the incident stays open after its last symptom: longer than the pauses of a fault that comes and goes."""
-    times = ctx.state.recurred.get(ids.key(incident.cause, incident.scope), [])
+    times = state.recurred.get(ids.key(incident.cause, incident.scope), [])
     if len(times) < RECURS:
         return incident.resolve_delay_s
     pause_s = (times[-1] - times[0]) / (len(times) - 1)

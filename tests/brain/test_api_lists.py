@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from brain.adapters.log import LogClock
 from brain.adapters.readmodel import ReadModel
-from brain.console import lists
+from brain.console import lists, who_is_hit
 from brain.console.api.incident_shapes import IncidentsQuery, NotesQuery, RunsQuery
 from brain.console.api.pages import cursor, place
 from brain.console.feed import Feed
 from brain.console.packing import packed, takes_gzip
 from brain.core.effects import Note
 from brain.core.inputs import OperatorCommand
+from brain.core.pack.spec import Mode
 from brain.core.state import Incident, IncidentState, Run, RunState
 from brain.leader.history import HistoryWriter
 from brain.leader.notes import BrainNotes
@@ -325,3 +326,25 @@ def test_a_body_is_packed_and_not_sent_again() -> None:
         again = sent(body, If_None_Match=shown)
         assert (again.status, again.body, again.headers[hdrs.ETAG]) == (304, b"", tag)
     assert sent(body, If_None_Match='"other"').status == 200
+
+
+def test_an_incident_says_which_of_its_runs_waits_for_an_approval(tmp_path: Path) -> None:
+    """By itself it is `healing`, which is only true once somebody has agreed."""
+    story = Story(pack(Mode.APPROVE))
+    story.event(10, "link.state", "link/eth0", up=False)
+    story.run(20)
+    model = ReadModel(tmp_path / "asking")
+    model.begin("log-1")
+    model.write(1, [], story.time.incidents.values(), story.time.runs.values())
+    (found,) = orjson.loads(lists.incidents(IncidentsQuery(), lambda: None, model))["incidents"]
+    (one,) = story.time.incidents.values()
+    assert (found["state"], found["asks"]) == ("healing", f"{one.id}.r1")
+    raw = model.incident(one.id)
+    assert raw is not None
+    assert who_is_hit.whole(raw, story.engine.state).asks == f"{one.id}.r1"
+    story.say(21, "deny", id=one.id)
+    story.run(30)
+    model.write(2, [], story.time.incidents.values(), story.time.runs.values())
+    (found,) = orjson.loads(lists.incidents(IncidentsQuery(), lambda: None, model))["incidents"]
+    assert found["asks"] == ""
+    model.close()

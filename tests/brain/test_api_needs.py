@@ -9,12 +9,14 @@ import orjson
 import pytest
 
 from brain.adapters.readmodel import ReadModel
+from brain.console import shapes
 from brain.console.access.people import Grant, Person
 from brain.console.answers import encoded
 from brain.console.api.needs_shapes import NeedKind, NeedShape
 from brain.console.api.verbs import CommandBody
 from brain.console.needs import items, routes
 from brain.console.needs.verbs import Allowed
+from brain.console.speech import in_language
 from brain.console_config import Role
 from brain.core.jobs_seen import JobSeen
 from brain.core.pack.spec import Mode, Priority
@@ -221,3 +223,30 @@ def test_an_approval_of_a_page_that_was_left_open_is_none(asking: Story) -> None
     asking.say(23, fresh.verbs[0].verb, **fresh.verbs[0].args)
     asking.run(24)
     assert len(asking.notes("operator.approve")) == 1
+
+
+def test_what_has_come_back_says_until_when_it_stays_open() -> None:
+    """A fault that comes and goes stays open longer than its pauses; it is over no earlier than that."""
+    story = Story(pack())
+    for at in (1, 400):
+        story.event(at, "link.state", "link/ib0", up=False)
+        story.run(at + 60)
+    one = story.incidents("link-down")[-1]
+    assert (one.state, one.times) == (IncidentState.RECOVERED, 2)
+    found = items.incident(
+        one, story.engine.state, (), Allowed(person=person(Role.VIEWER), state=story.engine.state, chosen=())
+    )
+    assert found is not None
+    assert found.until == shapes.iso(story.engine.state.timers[f"incident:{one.id}"])
+
+
+def test_what_an_approval_is_wanted_for_is_told_in_chinese_whole(asking: Story) -> None:
+    """Also where an earlier approval is void: what stands within has colons and semicolons of its own."""
+    (run,) = asking.engine.state.runs.values()
+    run.why = "bounce waits: link-bounce is in approve mode; the approval of ann is void: it was for another step (gate mode)"
+    with in_language("zh"):
+        (item,) = routes.told_items(now(asking)[0])
+    assert item.text.startswith("bounce 要执行 bounce")
+    assert item.text.endswith(
+        "bounce 等待：link-bounce 处于 approve 模式；ann 的批准已失效：该批准针对另一步骤（闸门 mode）"
+    )

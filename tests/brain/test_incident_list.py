@@ -50,6 +50,15 @@ def test_a_narrow_one_has_two_lines_for_each(width: int) -> None:
     ]
 
 
+def test_what_waits_for_a_person_does_not_look_healed() -> None:
+    """Its state is that of its run: whoever reads `healing` at night goes back to bed. What came back says how often."""
+    asking = incident(state="healing", asks="inc-7kq2m4xz.r1", times=3)
+    assert shown(100, asking)[0] == "inc-7kq2m4xz  P1  approval  11-20 13:17:35Z  1 run  it came back 2 times"
+    assert "approval" in shown(140, asking)[1]
+    assert "healing" in shown(140, incident(state="healing", asks=""))[1]
+    assert "healing" in shown(140, incident(state="healing"))[1], "of an older brain"
+
+
 def test_a_very_narrow_one_has_more() -> None:
     """Lines break between words, and none is longer than the terminal is wide."""
     assert shown(40, incident(runs=["r1", "r2"], nodes=12)) == [

@@ -182,12 +182,17 @@ def test_a_week_stands_beside_the_one_before(tmp_path: Path) -> None:
     story.event(1000, "link.state", "link/eth0", "n2", up=False)
     story.run(1100)
     model: ReadModel = history_of(story, tmp_path / "history")
-    found = gather.told(model, 2000.0, 4000.0, lambda: None, None)
+    oldest = model.oldest()
+    assert oldest is not None
+    found = gather.told(model, 2000.0, 4000.0 - oldest, lambda: None, None)
     assert found.before is not None
     assert (found.report.total.incidents, found.before.total.incidents) == (0, 1)
     text = Tags(page().file(found).decode()).text
     assert "before: 1" in text
     assert "No incident opened in this time." in text
+    found = gather.told(model, 2000.0, 4001.0 - oldest, lambda: None, None)
+    assert found.before is None, "a second of it is not in the history: who knows what was then"
+    assert "before:" not in Tags(page().file(found).decode()).text
 
 
 def test_words_are_those_of_the_pages() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from agent.contract.coverage import Coverage
 from agent.shared.words import id_of, read, values_of
 from brain import sentences
 from brain.console.speech import in_language, told_plan
@@ -118,10 +119,30 @@ def test_a_plan_keeps_what_is_done() -> None:
         told = told_plan(line)
         left_out = told_plan("back 1. test, back 2. accept: left out, they test what this plan does not do")
     assert told.startswith(
-        "2. drain: scheduler.drain(wait_s=60)（在 look 之后）— 影响 node；闸门：hold（n1 失去联系）；验证："
+        "2. drain: scheduler.drain(wait_s=60)（在 look 之后） — 影响该节点；闸门：hold（n1 失去联系）；验证："
     )
     assert left_out == "back 1. test, back 2. accept: 略过，它测试的内容不在此计划中"
     assert told_plan(line) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "chinese"),
+    [
+        (
+            "1. ports: port.check() (after reboot or power cycle) — disrupts nothing",
+            "1. ports: port.check()（在 reboot 或 power cycle 之后） — 不影响任何作业",
+        ),
+        (
+            "3. again: scheduler.requeue(job=7) — disrupts job",
+            "3. again: scheduler.requeue(job=7) — 影响一个作业",
+        ),
+        ("1. stop: sm.stop_master() — disrupts fabric", "1. stop: sm.stop_master() — 影响整个网络"),
+    ],
+)
+def test_what_a_rung_disrupts_and_follows_is_no_english(line: str, chinese: str) -> None:
+    """`nothing`, `node` and `or` are words of ours, no names."""
+    with in_language("zh"):
+        assert told_plan(line) == chinese
 
 
 def test_a_flood_of_words_costs_little() -> None:
@@ -154,3 +175,13 @@ def test_what_a_drill_writes_is_told_in_chinese(name: str) -> None:
         if ENGLISH.search(NAMES.sub("", told)):
             left[text] = told
     assert left == {}
+
+
+def test_why_a_log_is_no_all_clear_is_told_in_chinese_whole() -> None:
+    """Its reason, too, and what can be read; the line stays as it was pasted."""
+    why = "the log ends within this line"
+    seen = Coverage(lines=3, unread=1, first=3, why=why, example="[ 900.0] usb 1-1: new device")
+    told = sentences.told(seen.blind, "zh")
+    assert "无法读取" in told
+    assert "日志在此行中断" in told
+    assert not ENGLISH.search(NAMES.sub("", told)), told

@@ -1,10 +1,14 @@
 """`gpuward drill --wait`: what it says of the drill's incidents, and when it ends."""
 
+import re
 from typing import Any
 
 import pytest
 
+from agent.shared.words import speaking
+from brain.cli.main import FOLDERS
 from simulations import cli
+from simulations.drills import DRILLS
 
 
 class Brain:
@@ -48,3 +52,15 @@ def test_a_drill_without_an_incident_in_time(capsys: pytest.CaptureFixture[str])
     """Its rule may want it to last longer: nobody can tell from here that no rule regards it as a fault."""
     assert not follow(Brain(""), heals=True, within=0.05)
     assert capsys.readouterr().err.endswith("No incident within 0.05 s. Some faults need longer: --within\n")
+
+
+def test_what_breaks_is_told_in_the_readers_language(capsys: pytest.CaptureFixture[str]) -> None:
+    """A drill's own words have their Chinese where the console's pages have it."""
+    one = DRILLS["gpu-dead"]
+    row = {"name": one.name, "affects": "one", "summary": one.summary, "ends": one.ends}
+    with speaking("zh", FOLDERS):
+        cli._list({"drills": [row]}, False)
+    said = capsys.readouterr().out
+    assert not re.search("[a-z]+ [a-z]+ [a-z]+", said), said
+    cli._list({"drills": [row]}, False)
+    assert one.summary in capsys.readouterr().out

@@ -43,9 +43,18 @@ def test_a_page_s_link_leads_to_an_approval_in_two_taps(tmp_path: Path) -> None:
         assert "把握程度" in page.inner_text(".sureness")
         assert "结束" in page.inner_text(".sureness")
         one.language("en")
+        other = one.context.new_page()  # the same person's tablet, where the same question is open
+        other.goto(page.url)
+        other.tap(".bar [data-verb=approve]")
         page.tap(".bar [data-verb=approve]")
         assert "scheduler.drain" in page.inner_text("dialog"), "the question says exactly what is approved"
         page.tap("dialog button[type=submit]")
         page.wait_for_selector(".rung:has-text('drain').done, .rung:has-text('drain').now")
         said = json.loads(up.gpuward("explain", incident, "--json"))
         assert any("approve" in line["kind"] for run in said["runs"] for line in run["approvals"])
+        other.tap("dialog button[type=submit]")
+        refused = other.inner_text("dialog [role=alert]")
+        assert "seen=" not in refused, refused
+        assert other.locator("dialog button[type=submit]").count() == 0, "what is over cannot be said again"
+        other.tap("dialog button")
+        other.wait_for_selector("dialog", state="detached")

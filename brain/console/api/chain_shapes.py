@@ -118,6 +118,9 @@ class ChainShape(Shape):
     evidence: list[EvidenceShape]
     notes: list[NoteShape]
     out_of_service: list[str] = Field(description="The nodes that it keeps so.")
+    holds: list[HoldShape] = Field(
+        description="Those in force where it is: nothing disruptive is done there."
+    )
     sureness: SurenessShape | None = Field(
         description="How sure it is; null: of what is over nothing is judged any more."
     )

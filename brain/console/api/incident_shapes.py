@@ -81,6 +81,9 @@ class IncidentShape(Shape):
     explains: int = Field(description="How many other findings it explains.")
     explained_by: str = Field(description="The id of the incident that explains it; empty: none.")
     stale: bool = Field(description="Every fact was old when it arrived.")
+    asks: str = Field(
+        description="The id of its run that waits for a person's approval: nothing heals it before. Empty: none."
+    )
     waits: str = Field(description="What it waits for while it settles.")
     pages: IncidentPagesShape
     hit: HitShape | None = Field(

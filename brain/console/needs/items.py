@@ -12,6 +12,7 @@ from brain.console.api.needs_shapes import NeedKind, NeedShape, VerbShape, Wante
 from brain.console.fleet.facts import OVER
 from brain.console.needs.verbs import Allowed
 from brain.console.pack.show import disrupts, repeat
+from brain.core import recurrence
 from brain.core.healing import approvals, plans, shown
 from brain.core.pack.spec import Priority, Scalar
 from brain.core.people import do
@@ -54,7 +55,7 @@ def incident(one: Incident, state: State, drained: Sequence[str], allowed: Allow
         scope=one.scope,
         node=one.node,
         since=shapes.iso(one.opened_at),
-        until=shapes.iso(_until(one)),
+        until=shapes.iso(_until(one, state)),
         text=clip(_sentence(one, run, kinds, drained), _TEXT),
         run=run.id if run else "",
         acked_by=one.pages.acked_by,
@@ -108,11 +109,11 @@ def _kinds(one: Incident, asking: Run | None, drained: Sequence[str]) -> Iterato
         yield NeedKind.DRAINED
 
 
-def _until(one: Incident) -> float:
+def _until(one: Incident, state: State) -> float:
     if one.state is IncidentState.SETTLING:
         return one.hold_off_until
     if one.state is IncidentState.RECOVERED and one.clear_since:
-        return one.clear_since + one.resolve_delay_s
+        return one.clear_since + recurrence.resolve_delay_s(state, one)
     return 0.0
 
 

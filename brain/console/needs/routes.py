@@ -66,12 +66,20 @@ async def now(allowed: Allowed) -> tuple[list[NeedShape], list[NeedShape]]:
     return [one for one in every if one.kinds], [one for one in every if not one.kinds]
 
 
+def _text(one: NeedShape) -> str:
+    """Its sentence; what would be done, and why it waits, have colons and semicolons of their own: they are told first."""
+    text = one.text
+    for part in (one.approval.what, one.approval.why) if one.approval else ():
+        text = text.replace(part, told(part))
+    return told(text)
+
+
 def told_items(found: Sequence[NeedShape]) -> list[NeedShape]:
     """The same in the language that is spoken. It takes milliseconds for each: not for the event loop."""
     return [
         one.model_copy(
             update={
-                "text": told(one.text),
+                "text": _text(one),
                 "approval": one.approval and one.approval.model_copy(update={"why": told(one.approval.why)}),
             }
         )

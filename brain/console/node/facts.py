@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from brain.console import shapes
+from brain.console import held, shapes
 from brain.console.api.node_shapes import IncidentBriefShape, NodeDrainShape
 from brain.console.api.status_shapes import HoldShape, NodeShape
 from brain.console.fleet.facts import OVER, OpenIncident, opened
-from brain.core.operators.scopes import ALL
 from brain.core.pack.spec import Place
-from brain.core.pack.topology import Topology
 from brain.core.state import Incident, State
 
 
@@ -37,7 +35,6 @@ def of(state: State, node: NodeShape) -> NodeFacts:
     name = node.name
     places = state.pack.places if state.pack else {}
     own = state.nodes.get(name)
-    topology = Topology({name: places[name]} if name in places else {})
     here = [one for one in state.incidents.values() if one.state not in OVER and _about(one, name)]
     answer = state.jobs.get(name)
     return NodeFacts(
@@ -47,11 +44,7 @@ def of(state: State, node: NodeShape) -> NodeFacts:
         booted_at=own.booted_at if own else 0.0,
         incidents=[_brief(one) for one in sorted(here, key=lambda one: (one.severity, one.id))],
         opened=[opened(one, state) for one in here],
-        holds=[
-            shown
-            for shown, hold in zip(shapes.holds(state), state.holds.values(), strict=True)
-            if hold.scope == ALL or topology.overlap(hold.scope, f"node/{name}")
-        ],
+        holds=held.over(state, f"node/{name}", name),
         drains=[
             NodeDrainShape(incident=incident, since=shapes.iso(drain.since), sure=drain.sure)
             for incident, drain in state.drains.get(name, {}).items()

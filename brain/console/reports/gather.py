@@ -89,15 +89,18 @@ def told(
     energy: EnergyShape | None = None,
     people_begin_s: float = PEOPLE_BEGIN_S,
 ) -> ToldReport:
-    """Returns the report of a time. `standing`: it is the hand-over of a shift; None: it stands beside the time before."""
+    """Returns the report of a time. `standing`: it is the hand-over of a shift; None: it stands beside the time before, where the
+    history has all of that: of less nobody can say whether things have become better.
+    """
     found, whole = reckoned(history, since, until, pause, people_begin_s)
     reaches = history.oldest()
     before = None
-    if standing is None:
-        early, all_of_it = reckoned(history, 2 * since - until, since, pause, people_begin_s)
+    earlier = 2 * since - until
+    if standing is None and reaches is not None and reaches <= earlier:
+        early, all_of_it = reckoned(history, earlier, since, pause, people_begin_s)
         before = show.report(
             early,
-            since=2 * since - until,
+            since=earlier,
             until=since,
             reaches=reaches,
             whole=all_of_it,

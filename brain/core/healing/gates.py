@@ -75,16 +75,20 @@ def mode(case: Case) -> Verdict | None:
     if now is Mode.APPROVE and not approvals.valid(case.ctx, case.run):
         if case.run.requested_by not in ("", SCHEDULE):
             return None  # the operator who started the run has agreed by that
-        void = approvals.void(case.ctx, case.run)
-        reason = f"{case.run.runbook.name} is in approve mode{taken_back(case.ctx, case.run.runbook.name)}"
-        return Verdict(
-            answer=Decision.APPROVAL,
-            gate="mode",
-            reason=f"{reason}; the approval of {case.run.approved.who} is void: {void}"
-            if void and case.run.approved
-            else reason,
-        )
+        return Verdict(answer=Decision.APPROVAL, gate="mode", reason=_wanted(case))
     return None
+
+
+def _wanted(case: Case) -> str:
+    """Why an approval is wanted, and what became of the one that was given."""
+    reason = f"{case.run.runbook.name} is in approve mode{taken_back(case.ctx, case.run.runbook.name)}"
+    given, void = case.run.approved, approvals.void(case.ctx, case.run)
+    if given is None or not void:
+        return reason
+    approved = given.what.partition(":")[0]
+    if approved != approvals.rung(case.run):  # that step had it; nobody took it back
+        return f"{reason}; {given.who} has approved {approved} only"
+    return f"{reason}; the approval of {given.who} is void: {void}"
 
 
 def maintenance(case: Case, opened_after: float = 0.0) -> Verdict | None:

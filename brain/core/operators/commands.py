@@ -359,7 +359,10 @@ BRAINS: Mapping[str, Callable[[Context, OperatorCommand], None]] = {
 
 
 def _refused(ctx: Context, command: OperatorCommand, why: str) -> None:
-    given = " ".join(f"{name}={value!s:.100}" for name, value in command.args.items())
+    read = {
+        name: value for name, value in command.args.items() if name != "seen"
+    }  # which is a mark for machines
+    given = " ".join(f"{name}={value!s:.100}" for name, value in read.items())
     parts = {"said": why.noted()} if isinstance(why, Sentence) else {}
     ctx.note("operator.refused", f"{command.who}: {command.verb} {given}: {why}", data=parts)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from brain.core import ids
+from brain.core import ids, recurrence
 from brain.core.context import Context
 from brain.core.faults import apart, situations, spread
 from brain.core.incidents import OVER
@@ -51,13 +51,14 @@ def of(ctx: Context, incident: Incident) -> tuple[Change, ...]:
     if incident.state in OVER:
         return ()
     found = [*_ends(ctx, incident), *_fresh(incident), *_wider(ctx, incident), *_others(ctx, incident)]
-    return tuple(found)
+    return tuple(one for number, one in enumerate(found) if one not in found[:number])
 
 
 def _ends(ctx: Context, incident: Incident) -> Iterator[Change]:
     """Each active symptom without which one of its rules would not match, and what ends that."""
     if incident.state is IncidentState.RECOVERED:
-        waits = span_text(max(0.0, incident.clear_since + incident.resolve_delay_s - ctx.now))
+        closes_at = incident.clear_since + recurrence.resolve_delay_s(ctx.state, incident)
+        waits = span_text(max(0.0, closes_at - ctx.now))
         yield Change(
             turn=Turn.ENDS,
             scope=incident.scope,

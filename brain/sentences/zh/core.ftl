@@ -250,6 +250,7 @@ protected-job-protected-runs-there = 受保护的作业 { $protected } 在那里
 raised-from-before-to-severity = 由 { $before } 升为 { $severity }
 reason-a-person-must-take-it-from-here = { $reason }：须由人接手
 reason-the-approval-of-who-is-void-void = { $reason }；{ $who } 的批准已失效：{ $void }
+reason-who-has-approved-approved-only = { $reason }；{ $who } 只批准了 { $approved }
 rule-does-not-match-at-scope = { $rule } 在 { $scope } 不匹配
 rule-matches-at-scope = { $rule } 在 { $scope } 匹配
 rule-matches-at-scope-incident-incident-is-state = { $rule } 在 { $scope } 匹配：故障 { $incident } 的状态为 { $state }

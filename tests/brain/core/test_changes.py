@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from brain.core.pack.spans import span_text
 from brain.core.pack.spec import Place
 from brain.core.state import IncidentState
 from brain.core.why import changes
@@ -119,3 +120,33 @@ def test_what_has_recovered_says_when_it_closes() -> None:
     assert story.incidents("link-down")[0].state is IncidentState.RECOVERED
     (only,) = texts(told(story), Turn.ENDS)
     assert only.startswith("it closes when nothing of it comes again for")
+
+
+def test_what_has_come_back_says_when_it_really_closes() -> None:
+    """A fault that comes and goes stays open longer than its pauses: so long it is said, not the delay of its rule."""
+    story = Story(pack())
+    story.event(1, "link.state", "link/ib0", up=False)
+    story.run(300)
+    story.event(400, "link.state", "link/ib0", up=False)
+    story.run(500)
+    one = story.incidents("link-down")[-1]
+    assert (one.state, one.times) == (IncidentState.RECOVERED, 2)
+    (only,) = texts(told(story), Turn.ENDS)
+    closes_at = story.engine.state.timers[f"incident:{one.id}"]
+    assert (
+        only
+        == f"it closes when nothing of it comes again for {span_text(closes_at - story.engine.state.now).en}"
+    )
+
+
+def test_nothing_is_said_twice() -> None:
+    """Two rules of one cause would change it by the same fact: it is one line."""
+    story = Story(shipped_pack())
+    story.event(
+        1, "filesystem.error", "disk/sda", what="unwritable", text="Aborting journal on device sda-8."
+    )
+    story.run(30)
+    found = told(story, "filesystem-unwritable")
+    assert found
+    lines = [(one.turn, one.text) for one in found]
+    assert all(lines.count(one) == 1 for one in lines), lines

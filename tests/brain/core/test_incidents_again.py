@@ -89,7 +89,7 @@ def test_how_long_an_incident_stays_open(came: list[float], delay_s: float) -> N
     cell = Cell()
     if came:
         cell.state.recurred[KEY] = [NOW - minutes * MINUTE for minutes in came]
-    assert recurrence.resolve_delay_s(cell.ctx(), cell.incident) == delay_s
+    assert recurrence.resolve_delay_s(cell.state, cell.incident) == delay_s
 
 
 # Nodes that stay drained

@@ -18,6 +18,7 @@ from tests.brain.core.givens import (
     tried,
     waiting,
 )
+from tests.brain.core.test_approvals import at_rung
 
 TIMER = "run:inc-1.r1"
 FIVE = treated("m1", "m2", "m3", "m4", "m5")
@@ -106,6 +107,15 @@ def test_a_remedy_that_no_gate_will_allow_again_is_spent() -> None:
     cell = Cell(tried(60, 120))
     cell.proceeds()
     assert (cell.run.state, cell.run.spent) == (RunState.EXHAUSTED, True)
+
+
+def test_an_approval_that_its_step_has_had_is_not_called_void() -> None:
+    """The run has gone on: the next step wants one of its own, and nobody wonders at night what became of the first."""
+    cell = Cell(operator_sets("approve"), approved(), at_rung(1))
+    (page,) = [one for one in cell.proceeds() if isinstance(one, SendPage)]
+    assert "reset-gpu is in approve mode; bea has approved" in page.text
+    assert " only — gpuward approve inc-1 --rung " in page.text
+    assert "void" not in page.text
 
 
 def test_while_an_approval_is_wanted() -> None:

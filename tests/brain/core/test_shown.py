@@ -73,6 +73,7 @@ def test_an_approval_is_for_what_was_shown(before: list[Given], after: list[Give
     refused = approving(cell, seen=seen)
     assert bool(refused) == bool(why)
     assert why in refused
+    assert seen not in refused, "a mark for machines is nothing to read"
     assert (cell.run.approved is None) == bool(why)
 
 

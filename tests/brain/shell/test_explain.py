@@ -1,5 +1,6 @@
 """The console's view of an incident: the whole chain, also of rows that an older version wrote."""
 
+import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,12 @@ from brain.cli.explain import render
 from brain.cli.main import FOLDERS
 from brain.console import explain as chains
 from brain.console.answers import encoded
+from brain.console.speech import in_language
 from brain.core.effects import Note
 from brain.core.jobs_seen import JobSeen
-from brain.core.state import HitJob, HitNode, OwnedDrain, State
+from brain.core.state import HitJob, HitNode, Hold, IncidentState, OwnedDrain, State
 from tests.brain.world import GPU, Story, pack
+from tests.simulations.stories import played
 
 
 def explain(model: ReadModel, state: State, id_: str) -> Any:
@@ -244,4 +247,43 @@ def test_who_is_hit_is_told_a_line_for_each_job(tmp_path: Path) -> None:
             assert any(one.startswith(line) for one in lines), (line, lines[:30])
     del found["incident"]["hit"]
     assert not any("WHO IS HIT" in line for line in render(found, notes=False, width=150))
+    model.close()
+
+
+def test_a_chain_is_told_in_chinese_to_its_last_word(tmp_path: Path) -> None:
+    """Also what a page of a step said, and what its runbook is for; and an incident that came back says so in its head."""
+    story = played("cable-cut").timeline
+    (incident,) = [one for one in story.incidents.values() if one.cause == "link-down"]
+    incident.times = 3
+    model = ReadModel(tmp_path / "again")
+    model.begin("log-1")
+    notes: list[tuple[int, Note]] = list(enumerate(story.notes, 1))
+    model.write(len(notes), notes, story.incidents.values(), story.runs.values())
+    with in_language("zh"):
+        (run,) = explain(model, State(), incident.id)["runs"]
+    assert re.search("[\u4e00-\u9fff]", run["summary"]), run["summary"]
+    said = [step["params"]["text"] for step in run["steps"] if step["action"] == "page"]
+    assert said
+    assert all(re.search("[\u4e00-\u9fff]", one) for one in said), said
+    head = list(render(explain(model, State(), incident.id), notes=False, width=100))[:8]
+    assert any("it came back 2 times" in line for line in head), head
+    model.close()
+
+
+def test_a_hold_is_told_with_the_incident_that_it_stops(tmp_path: Path) -> None:
+    """Of its node, of a place that has it, or of everything; not of a neighbour, and not of what is over."""
+    model, story = filled(tmp_path / "history")
+    (incident,) = story.time.incidents.values()
+    state = story.engine.state
+    for number, scope in enumerate(("node/n1", "all", "node/n2"), 1):
+        state.holds[f"hold-{number}"] = Hold(
+            id=f"hold-{number}", scope=scope, who="ann", why="cables", since=1.0, until=0.0
+        )
+    found = explain(model, state, incident.id)
+    assert [one["scope"] for one in found["holds"]] == ["node/n1", "all"]
+    head = "\n".join(render(found, notes=False, width=100)).partition("WHO IS HIT")[0]
+    assert "hold         node/n1: cables (hold-1 of ann" in head
+    incident.state = IncidentState.CLOSED
+    model.write(99, [], [incident], [])
+    assert explain(model, state, incident.id)["holds"] == []
     model.close()

@@ -33,6 +33,7 @@ count-run = { $n } 次运行
 count-runbook = { $n } 个修复手册
 count-second = { $n } 秒
 count-symptom = { $n } 个症状
+count-time = { $n } 次
 count-token = { $n } 个令牌
 count-warning = { $n } 个警告
 count-scenario = { $n } 个场景

@@ -5,6 +5,10 @@ a-hold-cannot-last-s-s = 暂停不能持续 { $s } 秒
 a-hold-needs-a-scope-and-a-why = 暂停需要范围和原因
 a-note-needs-an-incident-and-a-text = 备注需要故障和文字
 a-token-is-needed = 需要令牌
+disrupts-a-job = 影响一个作业
+disrupts-nothing = 不影响任何作业
+disrupts-the-fabric = 影响整个网络
+disrupts-the-node = 影响该节点
 id-has-no-evidence-bundle-see-gpuward-explain = { $id } 没有证据包：见 `gpuward explain`
 id-has-no-run-it-is-state = { $id } 没有运行：其状态为 { $state }
 id-has-no-run-there-is-no-runbook-for-it = { $id } 没有运行：没有适用于它的修复手册
@@ -27,6 +31,7 @@ no-such-open-incident = 没有这样的未结故障
 no-such-open-incident-or-alert-group = 没有这样的未结故障或告警组
 runbook-name-cannot-be-started-by-request-have-known = 修复手册 { $name } 不能由人启动（可选：{ $known }）
 runbook-name-is-started-on-a-kind-not-on-scope = 修复手册 { $name } 应在 { $kind } 上启动，而不是在 { $scope } 上
+s-after-rungs-869c522b = （在 { $rungs } 之后）
 s-an-incident-inc-or-its-beginning-a-page-inc-0c094e8f =
     故障（inc-… 或其开头）、呼叫（inc-….p1）、运行（inc-….r1）、步骤或节点的命令（inc-….r1.s1.a1）、告警组（grp-…）、
     暂停（hold-…）、操作者的命令（s:…）、事件或记录的编号

@@ -8,7 +8,7 @@ import { ladder } from '../parts/ladder.js'
 import { outside } from '../parts/links.js'
 import { scopeMark, severity, stateMark } from '../parts/marks.js'
 import { time } from '../parts/times.js'
-import { askAck, askApprove, askClose, askDeny, askHold, askNote, askReturn, may, verbButton } from '../parts/verbs.js'
+import { askAck, askApprove, askClose, askDeny, askHold, askNote, askReturn, may, sayButton, verbButton } from '../parts/verbs.js'
 import { whose } from '../parts/whose.js'
 import { either, t, word, why, whyIn } from '../words.js'
 
@@ -55,14 +55,16 @@ export function view(state) {
   return html`
     <article class="incident">
       <header class="head">
-        <p class="line">${severity(incident.severity)} ${stateMark(incident.state)} <code class="id">${incident.id}</code></p>
+        <p class="line">${severity(incident.severity)} ${incident.asks ? stateMark('approval', 'run') : stateMark(incident.state)} <code class="id">${incident.id}</code></p>
         <h1>${incident.cause}</h1>
         <p class="where">${scopeMark(incident.scope, incident.node)}${incident.nodes > 1 ? html` · ${t('nodes-hit', { n: incident.nodes })}` : nothing}</p>
         <p>${t('since')} ${time(incident.opened_at)} (${time(incident.opened_at, { relative: true })})
           ${incident.closed_at ? html`· ${t('until')} ${time(incident.closed_at)}: ${incident.closed_why}` : nothing}</p>
+        ${incident.times > 1 ? html`<p class="waits">${t('came-back', { n: incident.times - 1 })}</p>` : nothing}
         ${(incident.episodes ?? []).map((one) => html`<p class="before">${t('before')} ${time(one.opened_at)} – ${time(one.closed_at)}: ${one.why}</p>`)}
         ${Object.entries(incident.pages.tickets ?? {}).map(([channel, key]) => html`<p class="ticket">${t('ticket')} <strong>${key}</strong> (${channel})</p>`)}
         ${incident.waits ? html`<p class="waits">${incident.waits}</p>` : nothing}
+        ${state.data.holds.map((one) => html`<p class="waits">‖ ${t('held-by', one)} · ${one.until ? html`${t('until')} ${time(one.until)}` : t('until-released')} ${sayButton(state, { verb: 'release', args: { scope: one.id }, asks: [] }, { what: t('release-what', one) })}</p>`)}
         ${incident.stale ? html`<p class="waits">${t('stale')}</p>` : nothing}
         ${incident.explained_by ? html`<p class="waits">${t('explained-by')} <a href="/incidents/${encodeURIComponent(incident.explained_by)}">${incident.explained_by}</a></p>` : nothing}
         ${incident.pages.passed_to ? html`<p class="waits">${t('alert-passed-to')} <a href="/incidents/${encodeURIComponent(incident.pages.passed_to)}">${incident.pages.passed_to}</a></p>` : nothing}
@@ -126,7 +128,7 @@ function sure({ sureness, changes }) {
   if (!sureness) return nothing
   return html`<section class="card sureness">
     <h2>${t('how-sure')}: ${word('sure', sureness.level)}</h2>
-    ${texts(sureness.reasons)}
+    ${sureness.reasons.length || sureness.against.length ? texts(sureness.reasons) : html`<p>${t('nothing-speaks')}</p>`}
     ${sureness.against.length ? html`<h3>${t('speaks-against')}</h3>${texts(sureness.against)}` : nothing}
     ${sureness.alternatives.length ? html`<h3>${t('it-may-be')}</h3>${texts(sureness.alternatives)}` : nothing}
     <h3>${t('what-would-change-it')}</h3>

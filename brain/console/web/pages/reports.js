@@ -23,7 +23,8 @@ export async function load(at, { signal, state }) {
   const own = get(`reports${query({ from, to })}`, { signal })
   if (!shift) {
     const [now, before] = await Promise.all([own, get(`reports${query({ from: 2 * from - to, to: from })}`, { signal })])
-    return { report: now, before, from, to, span }
+    const known = now.reaches && Date.parse(now.reaches) <= (2 * from - to) * 1000 // of less than all of it nobody can say what was better
+    return { report: now, before: known ? before : undefined, from, to, span }
   }
   const [now, needs, notes, status] = await Promise.all([
     own,

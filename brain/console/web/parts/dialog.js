@@ -23,10 +23,14 @@ export function askFor(state, asked) {
   }))
 }
 
-/** Says in the open question why it came to nothing; without one: nothing. */
-export function refuse(state, text) {
+/**
+ * Says in the open question why it came to nothing; without one: nothing. `over`: things are not as it says any more, so where there
+ * is nothing to write otherwise it cannot be given again, and leads back to the page, which has them.
+ */
+export function refuse(state, text, { over = false } = {}) {
   if (!state.dialog) return false
   state.dialog.error = text
+  state.dialog.over = over && !state.dialog.fields?.length
   draw()
   return true
 }
@@ -62,8 +66,8 @@ export function dialog(state) {
       ${(one.fields ?? []).map(field)}
       ${one.error ? html`<p class="banner bad" role="alert">${one.error}</p>` : nothing}
       <p class="actions">
-        <button type="button" ?disabled=${one.busy} ?autofocus=${one.bad || one.careful} @click=${close}>${t('cancel')}</button>
-        <button type="submit" class=${one.bad ? 'bad' : 'main'} ?disabled=${one.busy || unread} ?autofocus=${!one.bad && !one.careful && !one.fields?.length}>${one.action}</button>
+        <button type="button" ?disabled=${one.busy} ?autofocus=${one.bad || one.careful} @click=${close}>${t(one.over ? 'look-again' : 'cancel')}</button>
+        ${one.over ? nothing : html`<button type="submit" class=${one.bad ? 'bad' : 'main'} ?disabled=${one.busy || unread} ?autofocus=${!one.bad && !one.careful && !one.fields?.length}>${one.action}</button>`}
       </p>
     </form>
   </dialog>`

@@ -39,7 +39,7 @@ export async function give(verb, args) {
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const why = error.status === 401 ? t('login-ended') : error.message || t('no-answer')
-    if (!refuse(state, why)) say(why, { bad: true })
+    if (!refuse(state, why, { over: error.status === 409 })) say(why, { bad: true })
     return false
   }
 }

@@ -34,6 +34,7 @@ nobody-leads = No brain leads now: nothing is healed until one does.
 problem-title = This cannot be shown
 no-answer = The brain does not answer.
 loading = Loading…
+look-again = Look again
 dismiss = Dismiss
 cancel = Cancel
 show = Show
@@ -60,6 +61,10 @@ hours = { $h ->
     [one] 1 hour
    *[other] { $h } hours
   }
+came-back = { $n ->
+    [one] it came back once
+   *[other] it came back { $n } times
+ }
 nodes-hit = { $n ->
     [one] 1 node
    *[other] { $n } nodes
@@ -141,6 +146,7 @@ close-what = Its runs end. While its symptoms last it opens again when they come
 return-title = Return { $node } to service?
 return-what = You vouch for it: no test is asked for before jobs go there again.
 release-title = End this hold?
+held-by = { $who } holds { $scope }: { $why }
 release-what = { $scope }, by { $who }: { $why }
 start-title = Start a runbook on { $node }?
 start-what = Holds, gates and approvals count as ever. These may be started without a fault:

@@ -54,6 +54,7 @@ explains = { $n ->
   }
 out-of-service = { $node } is out of service.
 how-sure = How sure
+nothing-speaks = Nothing speaks for or against it.
 sure-sure = sure
 sure-likely = likely
 sure-unclear = unclear

@@ -42,6 +42,7 @@ hit-not_asked = 不清楚：未曾查询，因为故障仍在观察期、不涉�
 explains = 它解释了另外 { $n } 个现象。
 out-of-service = { $node } 已退出服务。
 how-sure = 把握程度
+nothing-speaks = 没有支持或反对的依据。
 sure-sure = 确定
 sure-likely = 很可能
 sure-unclear = 不明确
