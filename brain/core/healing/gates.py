@@ -73,8 +73,9 @@ def mode(case: Case) -> Verdict | None:
             retry_s=AGAIN_S,
         )
     if now is Mode.APPROVE and not approvals.valid(case.ctx, case.run):
-        if case.run.requested_by not in ("", SCHEDULE):
-            return None  # the operator who started the run has agreed by that
+        started = case.run.requested_by not in ("", SCHEDULE)
+        if started and case.run.runbook.at_most is not Mode.APPROVE:
+            return None  # the operator who started the run has agreed by that, where the runbook does not ask for more
         return Verdict(answer=Decision.APPROVAL, gate="mode", reason=_wanted(case))
     return None
 
