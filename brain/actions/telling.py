@@ -14,7 +14,7 @@ from brain.actions.marks import Mark
 from brain.actions.patience import PASSING
 from brain.actions.pauses import until
 
-TELL_S = 10.0  # how long a scheduler that is away, or hangs, keeps a step from its end
+TELL_S = 4.0  # how long a scheduler that is away, or hangs, keeps a step from its end: less than SPARE_S, so it ends in time
 DENIALS = 3  # within a second: a restarted server denies for a moment
 
 
