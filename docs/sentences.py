@@ -41,6 +41,7 @@ LEFT_OUT = {
     "brain/core/pack": "errors in a site's files, and what documents the code",
     "brain/core/rehearsal": "the examples of rules, for whoever writes them",
     "brain/leader/brain_knowledge.py": "written in both languages",
+    "brain/actions/kube_tell.py": "what stands on Node objects, in English as all of it; its errors are sentences of kube.py",
     "brain/console/api/openapi.py": "the API's document",
     "brain/console/api/table.py": "the API's document",
     "brain/console/api/endpoint.py": "the API's document",

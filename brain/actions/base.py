@@ -195,6 +195,23 @@ class Fencing(Protocol):
         ...
 
 
+@runtime_checkable
+class Telling(Protocol):
+    """A scheduler that can show people, beside a drain, which incidents want it. By default it shows nothing."""
+
+    @property
+    def name(self) -> str:
+        """As in Scheduler."""
+        ...
+
+    async def tell(self, node: str, incidents: Collection[str], before: Sequence[Mark] = ()) -> None:
+        """Shows whether the marks of these incidents stand now. `before`: marks that were seen before they may have gone.
+
+        Errors as in `Action`; it may be repeated.
+        """
+        ...
+
+
 class NodeCommands(Protocol):
     """Sends commands to nodes, for actions whose remedy is on another machine than the fault."""
 

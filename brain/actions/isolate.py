@@ -16,6 +16,7 @@ from brain.actions.bmc_tables import Bmcs
 from brain.actions.marks import Mark
 from brain.actions.patience import PASSING, Patient
 from brain.actions.pauses import until
+from brain.actions.telling import told
 
 SHUTDOWN_S = 120.0
 _MAX_SHUTDOWN_S = 600.0
@@ -64,9 +65,11 @@ class Isolate:
             raise Refused(f"{drained}; NOT isolated: {error}") from error
         except Unreachable as error:
             raise Unreachable(f"{drained}; NOT isolated: {error}") from error
-        told = await self._told(order)
+        said, shown = await asyncio.gather(
+            self._told(order), told(self._schedulers(order.node), order.node, {order.incident})
+        )
         return Done(
-            text=f"{drained}; {how}: {order.node} is off, says {bmc.where}{told}",
+            text=f"{drained}; {how}: {order.node} is off, says {bmc.where}{said}{shown}",
             data={"power": Power.OFF.value},
         )
 

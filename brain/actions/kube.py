@@ -20,7 +20,7 @@ from math import inf
 from typing import Any
 
 from agent.contract.errors import ActionError, Refused, Unreachable
-from brain.actions import kube_conditions, kube_off
+from brain.actions import kube_conditions, kube_off, kube_tell
 from brain.actions.base import Job, Wanted, always
 from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, Response
 from brain.actions.kube_options import KubeOptions, PodRules, read
@@ -60,13 +60,15 @@ class Kubernetes:
         *,
         node_name: str = "{node}",
         rights: Sequence[tuple[str, str, str]] = RIGHTS,
+        tell: Collection[str] = (),
     ) -> None:
-        """`rights`: those that the account should have there."""
+        """`rights`: those that the account should have there. `tell`: as in the options."""
         self._name = name
         self._api = api
         self._rules = rules
         self._node_name = node_name
         self._rights = rights
+        self._teller = kube_tell.NodeTeller(api, tell)
 
     @property
     def name(self) -> str:
@@ -137,6 +139,15 @@ class Kubernetes:
         await self._changed(node, change)
         with settling():
             return kube_off.is_said(_taints(await self._node(node)))
+
+    async def tell(self, node: str, incidents: Collection[str], before: Sequence[Mark] = ()) -> None:
+        """As in Telling."""
+
+        async def look() -> tuple[Node, tuple[Mark, ...]]:
+            found = await self._node(node)
+            return found, _marks(found)
+
+        await self._teller.tell(self._of(node), look, incidents, before)
 
     async def jobs(self, node: str) -> list[Job]:
         """As in Scheduler: pods, except those of DaemonSets, mirrors of static pods, and finished ones."""
@@ -219,11 +230,11 @@ class Kubernetes:
         raise Refused(f"Kubernetes does not reboot nodes: {node} needs another remedy for: {mark.why}")
 
     async def lacking(self) -> list[str]:
-        """As in Closing: a SelfSubjectAccessReview for each verb that is used, over all namespaces."""
+        """As in Closing: a SelfSubjectAccessReview for each verb that is used, where it is used."""
         return [
             f"{verb} {resource}{'/' if part else ''}{part}"
             for verb, resource, part in self._rights
-            if not await self._api.may(verb, resource, part)
+            if not await self._api.may(verb, resource, part, kube_tell.namespace_of(resource))
         ]
 
     async def close(self) -> None:
@@ -383,7 +394,6 @@ def _stays(pod: Pod) -> bool:
 def build(name: str, table: Mapping[str, Any], where: str) -> Kubernetes:
     """Builds the scheduler of a configuration table; ConfigError names the key."""
     want: KubeOptions = read(table, where)
-    rights = (*RIGHTS, kube_conditions.RIGHT) if want.conditions or want.states else RIGHTS
-    return Kubernetes(
-        name, KubeApi(want.access(where)), want.rules(), node_name=want.node_name, rights=rights
-    )
+    lists = (kube_conditions.RIGHT,) if want.conditions or want.states else ()
+    rights, api = (*RIGHTS, *lists, *kube_tell.rights(want.tell)), KubeApi(want.access(where))
+    return Kubernetes(name, api, want.rules(), node_name=want.node_name, rights=rights, tell=want.tell)

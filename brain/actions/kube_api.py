@@ -24,6 +24,7 @@ from brain.actions.patience import Grants
 
 MANAGER = "gpuward"  # the field manager that owns the fields we set
 MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"  # merges lists of named things by their name
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 NOT_FOUND, CONFLICT, TOO_MANY = 404, 409, 429
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -84,14 +85,17 @@ class KubeApi:
         *,
         query: Sequence[tuple[str, str]] = (),
         body: Mapping[str, Any] | None = None,
+        patch: str = MERGE,
     ) -> Response:
-        """Sends a request. 404, 409 and 429 are responses. Refused: the server rejects it. Transient: it fails just now, or
-        denies what it has allowed before. Unreachable: nothing was done. TimedOut: a change may have been made.
+        """Sends a request; `patch`: the kind of a PATCH. 404, 409 and 429 are responses. Refused: the server rejects it.
+        Transient: it fails just now, or denies what it has allowed before. Unreachable: nothing was done. TimedOut: a change may
+        have been made.
         """
-        answer = await self._once(method, path, query, body)
+        kind = patch if method == "PATCH" else "application/json"
+        answer = await self._once(method, path, query, body, kind)
         if answer.status == 401:  # an expired token; kubeconfig plug-ins and files have a newer one
             await self.close()
-            answer = await self._once(method, path, query, body)
+            answer = await self._once(method, path, query, body, kind)
         status, text = answer.status, f"{method} {path}: {answer.status} {answer.message}"
         if status in (401, 403):
             raise self._grants.denied(_right(method, path), text)
@@ -102,9 +106,11 @@ class KubeApi:
             return answer
         raise Refused(text)
 
-    async def may(self, verb: str, resource: str, subresource: str) -> bool:
-        """Asks whether our account may do this in every namespace (a SelfSubjectAccessReview). Errors as of `request`."""
-        wanted = {"verb": verb, "resource": resource, "subresource": subresource}
+    async def may(self, verb: str, resource: str, subresource: str, namespace: str = "") -> bool:
+        """Asks whether our account may do this (a SelfSubjectAccessReview), in every namespace where none is given. Errors as of
+        `request`.
+        """
+        wanted = {"verb": verb, "resource": resource, "subresource": subresource, "namespace": namespace}
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
@@ -121,10 +127,14 @@ class KubeApi:
             await client.close()
 
     async def _once(
-        self, method: str, path: str, query: Sequence[tuple[str, str]], body: Mapping[str, Any] | None
+        self,
+        method: str,
+        path: str,
+        query: Sequence[tuple[str, str]],
+        body: Mapping[str, Any] | None,
+        kind: str,
     ) -> Response:
         client = await self._connected()
-        kind = MERGE if method == "PATCH" else "application/json"
         try:
             async with asyncio.timeout(self._access.timeout_s):
                 answer = await client.call_api(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -26,6 +26,7 @@ WORKLOADS = (
     "batch.kubernetes.io/job-name",
     "job-name",
 )
+CONDITION = "GpuwardFault"  # the type of our own condition of Node objects (kube_tell.py)
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _COUNT = re.compile(r"[0-9]{1,6}")
 _ANNOTATION = re.compile(r"[a-z0-9][a-z0-9.-]{0,251}/[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -165,6 +166,9 @@ class KubeOptions:
     states: bool = False
     # Interval of looking at conditions and states
     conditions_every_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
+    # What `kubectl describe node` shows of a drain: "events", "conditions" (one of our own, GpuwardFault), or both; each needs a
+    # right (a file in deploy/kubernetes/rbac). What acts on conditions may then act on ours: docs/kubernetes.md
+    tell: Sequence[Literal["events", "conditions"]] = ()
     protected: ProtectedPods = ProtectedPods()
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
@@ -213,6 +217,10 @@ def read(table: Mapping[str, Any], where: str) -> KubeOptions:
     if "Ready" in want.conditions:
         raise ConfigError(
             f"{where}.conditions: Ready is wrong when it is not True, and then the agent is silent too: leave it out"
+        )
+    if CONDITION in want.conditions:
+        raise ConfigError(
+            f"{where}.conditions: {CONDITION} is what gpuward itself says of a node: leave it out"
         )
     for key in want.keep_annotations:
         if not _ANNOTATION.fullmatch(key) or key.startswith(f"{MARK}/"):

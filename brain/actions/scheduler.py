@@ -5,27 +5,34 @@ A node belongs to the first table `[schedulers.<name>]` whose `nodes` pattern ma
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from time import monotonic
 from typing import Any, ClassVar, Protocol
 
 from agent.contract.errors import ActionError, Refused
-from agent.contract.messages import clip
-from brain.actions.base import Action, Done, Job, Order, Scheduler, Site, Wanted, number, text
+from brain.actions.base import Action, Done, Job, Order, Scheduler, Site, Wanted, text
 from brain.actions.jobs_said import LISTED, listed, unprotected
-from brain.actions.marks import Mark, of_a_person, owns, without
-from brain.actions.patience import OUTAGE_S, PASSING, SPARE_S, Patient
+from brain.actions.marks import of_a_person, owns, without
+from brain.actions.patience import OUTAGE_S, PASSING, Patient
 from brain.actions.pauses import until
+from brain.actions.scheduler_orders import (
+    LEAVE_S,
+    MAX_WAIT_S,
+    idle_wait,
+    mark_of,
+    names_of,
+    owners_of,
+    rung_of,
+    wait,
+)
+from brain.actions.telling import telling, told
 from brain.options import plug_in
 
 Choice = Callable[[str], Scheduler | None]  # node -> the scheduler that has it
-MAX_WAIT_S = 30 * 86_400.0
-MAX_IDLE_WAIT_S = 604_800.0
 LOOK_S = 60.0  # at most between two looks whether a node is idle
-LEAVE_S = 120.0  # how long requeued jobs may take to leave the node (KillWait, grace periods)
 PLAN_S = 15.0  # how long a plan asks a scheduler that is away
 ENDING = ("completing", "terminating")  # states of jobs that are leaving
-ALL = "all"  # owners: every mark of ours
 
 
 class Closing(Scheduler, Protocol):
@@ -97,7 +104,7 @@ class Drain(_SchedulerAction):
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
-        scheduler, wait_s, then = self._scheduler(order, within_s=PLAN_S), *_wait(order)
+        scheduler, wait_s, then = self._scheduler(order, within_s=PLAN_S), *wait(order)
         drained, jobs = await scheduler.drained(order.node), await scheduler.jobs(order.node)
         if then == "requeue":
             unprotected(order.node, jobs)
@@ -110,18 +117,22 @@ class Drain(_SchedulerAction):
 
     async def run(self, order: Order) -> Done:
         """As in Action. ActionError when jobs are left; the drain stays. Refused when someone has taken it off."""
-        scheduler, wait_s, then = self._scheduler(order), *_wait(order)
-        tried = "." in order.id and _rung(order) in self._waits_since
+        scheduler, wait_s, then = self._scheduler(order), *wait(order)
+        tried = "." in order.id and rung_of(order) in self._waits_since
         if tried and not await scheduler.drained(order.node):
             raise Refused(f"someone has taken the drain off {order.node} since the attempt before this one")
         if then == "requeue":
             unprotected(order.node, await scheduler.jobs(order.node))
-        await scheduler.drain(order.node, _mark(order))
+        await scheduler.drain(order.node, mark_of(order))
         wait_s -= self._waited_s(order)
-        try:
-            return await self._emptied(scheduler, order, wait_s, then)
-        except PASSING as error:
-            raise ActionError(f"{order.node} was drained; what runs there is not known: {error}") from error
+        async with telling(self._choice(order.node), order) as shown:
+            try:
+                done = await self._emptied(scheduler, order, wait_s, then)
+            except PASSING as error:
+                raise ActionError(
+                    f"{order.node} was drained; what runs there is not known: {error}"
+                ) from error
+            return replace(done, text=done.text + await shown)
 
     async def _emptied(self, scheduler: Scheduler, order: Order, wait_s: float, then: str) -> Done:
         """Returns when the drain stands and, where that is wanted, no job is left."""
@@ -151,14 +162,16 @@ class Drain(_SchedulerAction):
         self._waits_since = {
             rung: since_s for rung, since_s in self._waits_since.items() if now_s - since_s < MAX_WAIT_S
         }
-        return now_s - self._waits_since.setdefault(_rung(order), now_s)
+        return now_s - self._waits_since.setdefault(rung_of(order), now_s)
 
     async def _undo(self, scheduler: Scheduler, order: Order, left: Sequence[Job]) -> None:
         """Raises Refused: the node is in use. Takes this incident's mark off; what others want stays."""
+        before = await scheduler.marks(order.node)
         await scheduler.resume(order.node, {order.incident})
         stays = await scheduler.drained(order.node)
         says = f"the drain that was there stays ({stays})" if stays else "the drain was taken back"
-        raise Refused(f"{order.node} is in use: {listed(left)}; {says}")
+        shown = await told(self._choice(order.node), order.node, {order.incident}, before)
+        raise Refused(f"{order.node} is in use: {listed(left)}; {says}{shown}")
 
     async def _left(self, scheduler: Scheduler, order: Order, wait_s: float) -> list[Job]:
         """Waits up to `wait_s` and returns the jobs that still run. A scheduler that is away is asked again."""
@@ -206,7 +219,7 @@ class Idle(_SchedulerAction):
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
-        scheduler, wait_s = self._scheduler(order), _idle_wait(order)
+        scheduler, wait_s = self._scheduler(order), idle_wait(order)
         jobs = await scheduler.jobs(order.node)
         if not jobs:
             return [f"nothing: {order.node} has no jobs in {scheduler.name}"]
@@ -215,7 +228,7 @@ class Idle(_SchedulerAction):
     async def run(self, order: Order) -> Done:
         """As in Action. ActionError when it was never seen idle. A scheduler that does not answer is asked again."""
         scheduler, reported = self._scheduler(order), ""
-        for pause_s in until(_idle_wait(order), first_s=1.0, most_s=LOOK_S):
+        for pause_s in until(idle_wait(order), first_s=1.0, most_s=LOOK_S):
             try:
                 jobs = await scheduler.jobs(order.node)
                 if not jobs:
@@ -241,16 +254,16 @@ class Resume(_SchedulerAction):
         """As in Action."""
         if self._choice(order.node) is None:
             return [f"nothing: no table [schedulers.*] has node {order.node!r}"]
-        scheduler, owners = self._scheduler(order, within_s=PLAN_S), _owners(order)
+        scheduler, owners = self._scheduler(order, within_s=PLAN_S), owners_of(order)
         reason = await scheduler.drained(order.node)
         if not reason:
             return [f"nothing: {order.node} takes jobs"]
         marks = await scheduler.marks(order.node)
-        left = without(marks, owners)
+        left, of = without(marks, owners), names_of(owners)
         if len(left) == len(marks):
-            return [f"nothing: {order.node} has no mark of {_of(owners)}: {reason}"]
+            return [f"nothing: {order.node} has no mark of {of}: {reason}"]
         if left:
-            return [f"take the mark of {_of(owners)} off {order.node}, which stays drained: {reason}"]
+            return [f"take the mark of {of} off {order.node}, which stays drained: {reason}"]
         return [f"resume {order.node} in {scheduler.name} if the drain is unchanged: {reason}"]
 
     async def run(self, order: Order) -> Done:
@@ -259,7 +272,7 @@ class Resume(_SchedulerAction):
             return Done(
                 text=f"no scheduler has {order.node}, so nothing was drained", data={"resumed": False}
             )
-        scheduler, owners = self._scheduler(order), _owners(order)
+        scheduler, owners = self._scheduler(order), owners_of(order)
         before = await scheduler.marks(order.node)
         await scheduler.resume(order.node, owners)
         reason = await scheduler.drained(order.node)
@@ -271,7 +284,11 @@ class Resume(_SchedulerAction):
             says = f"{order.node} stays drained by {whose}: {reason}"
         else:
             says = f"{order.node} takes jobs again" if before else f"{order.node} was not drained"
-        return Done(text=says, data={"resumed": bool(before) and not reason, "takes_jobs": not reason})
+        gone = {mark.incident for mark in before} if owners is None else owners
+        shown = await told(self._choice(order.node), order.node, gone, before)
+        return Done(
+            text=says + shown, data={"resumed": bool(before) and not reason, "takes_jobs": not reason}
+        )
 
 
 class Requeue(_SchedulerAction):
@@ -318,7 +335,7 @@ class Reboot(_SchedulerAction):
         scheduler = self._scheduler(order)
         await self._checked(order, scheduler)
         order.progress(f"{order.node} is rebooted as soon as it is idle")
-        await scheduler.reboot(order.node, _mark(order))
+        await scheduler.reboot(order.node, mark_of(order))
         return Done(text=f"{order.node} was rebooted and is back; it stays drained until it is resumed")
 
     async def _checked(self, order: Order, scheduler: Scheduler) -> list[Job]:
@@ -355,39 +372,6 @@ class Jobs(_SchedulerAction):
         return Done(
             text=f"on {order.node}: {listed(jobs)}" if jobs else f"no jobs on {order.node}", data=data
         )
-
-
-def _wait(order: Order) -> tuple[float, str]:
-    """Returns how long jobs may run on, within the step's deadline, and what happens then."""
-    wait_s = number(order.params, "wait_s", 0.0, 0.0, MAX_WAIT_S)
-    then = text(order.params, "then", "fail", ("fail", "undo", "requeue", "go_on"))
-    spare_s = SPARE_S + (LEAVE_S if then == "requeue" else 0.0)
-    return max(0.0, min(wait_s, order.timeout_s - spare_s)), then
-
-
-def _rung(order: Order) -> str:
-    """Of a run; ids of steps are <run>.<rung>.<attempt>."""
-    return order.id.rpartition(".")[0] or order.id
-
-
-def _mark(order: Order) -> Mark:
-    return Mark(incident=order.incident, why=clip(order.why, 150))
-
-
-def _owners(order: Order) -> frozenset[str] | None:
-    """Returns the incidents that let the node go; None: all of them."""
-    wanted = text(order.params, "owners", order.incident).split()
-    return None if wanted == [ALL] else frozenset(wanted)
-
-
-def _of(owners: frozenset[str] | None) -> str:
-    return ", ".join(sorted(owners)) if owners is not None else "ours"
-
-
-def _idle_wait(order: Order) -> float:
-    """Returns how long to wait for an idle moment, within the step's deadline."""
-    wait_s = number(order.params, "wait_s", MAX_IDLE_WAIT_S, 0.0, MAX_IDLE_WAIT_S)
-    return max(0.0, min(wait_s, order.timeout_s - SPARE_S))
 
 
 async def _requeue(scheduler: Scheduler, job: Job, wanted: Wanted) -> tuple[str, str]:

@@ -48,7 +48,7 @@ _NAMES = frozenset(
 )  # fmt: skip
 # Slots of what a site has named: a few words
 _LABELS = frozenset(
-    ["rung", "named", "after", "names", "active", "have", "program", "title", "who", "acked_by"]
+    ["rung", "named", "after", "names", "active", "have", "program", "title", "who", "acked_by", "right"]
 )
 # Slots in which somebody else is quoted
 _QUOTED = frozenset(

@@ -12,6 +12,7 @@ from brain.actions import kube_off
 from brain.actions import scheduler as actions
 from brain.actions.base import Order
 from brain.actions.kube import Kubernetes
+from brain.actions.kube_options import CONDITION
 from brain.actions.marks import Mark
 from tests.real import ipmi_host, kube_plane
 from tests.real.bmc_kit import built
@@ -24,6 +25,7 @@ pytestmark = [
     pytest.mark.skipif(bool(ipmi_host.missing()), reason=ipmi_host.missing() or "-"),
     pytest.mark.timeout(300),
 ]
+RBAC = Path(__file__).resolve().parents[2] / "deploy/kubernetes/rbac"
 OURS, THEIRS = f"{kube_off.KEY}=gpuward", f"{kube_off.KEY}=nodeshutdown"
 
 
@@ -38,7 +40,8 @@ def plane() -> Iterator[Plane]:
 async def kube(plane: Plane) -> Kubernetes:
     """As `[schedulers.k8s]` would build it, with nothing of an earlier test on the nodes."""
     await asyncio.to_thread(plane.clean)
-    return module.build("k8s", {"type": "kubernetes", "kubeconfig": plane.kubeconfig}, "schedulers.k8s")
+    table = {"type": "kubernetes", "kubeconfig": plane.kubeconfig, "tell": ["events", "conditions"]}
+    return module.build("k8s", table, "schedulers.k8s")
 
 
 def order(node: str, incident: str = "inc-1") -> Order:
@@ -65,11 +68,19 @@ def ready(plane: Plane, node: str) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
+def fault(plane: Plane, node: str) -> str:
+    """The status of our condition; empty: there is none."""
+    conditions = plane.node(node)["status"]["conditions"]
+    return next((one["status"] for one in conditions if one["type"] == CONDITION), "")
+
+
 async def test_what_ran_on_a_dead_node_ends_when_it_is_seen_to_be_off(
     plane: Plane, kube: Kubernetes, tmp_path: Path
 ) -> None:
     """A pod that was deleted hangs there for ever, since its kubelet is silent. When the incident lets the node go, it is taken
     back."""
+    for role in ("events", "conditions"):
+        plane.kubectl("apply", "-f", str(RBAC / f"tell-{role}.yaml"))
     (pod,) = await asyncio.to_thread(plane.pods, "train", "gpu2")
     silent = plane.folder / "silent/gpu2"
     silent.parent.mkdir(exist_ok=True)
@@ -88,12 +99,14 @@ async def test_what_ran_on_a_dead_node_ends_when_it_is_seen_to_be_off(
         assert done.text.endswith("what ran there may start elsewhere")
         await asyncio.to_thread(plane.until, lambda: not there(plane, pod), "its pod is gone")
         assert taints(plane, "gpu2") == {OURS}
+        assert fault(plane, "gpu2") == "True", "it is shown, too"
     finally:
         silent.unlink()
     await asyncio.to_thread(plane.until, lambda: ready(plane, "gpu2"), "its kubelet speaks again")
     assert taints(plane, "gpu2") == {OURS}, "it is not verified yet"
     await actions.Resume(lambda _: kube).run(order("gpu2"))
     assert taints(plane, "gpu2") == set()
+    assert fault(plane, "gpu2") == "False"
     await kube.close()
 
 

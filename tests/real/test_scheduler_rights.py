@@ -13,14 +13,16 @@ pytestmark = [pytest.mark.component("kubernetes nats-server"), pytest.mark.timeo
 
 
 async def test_a_right_that_is_missing_is_named_at_the_start(tmp_path: Path) -> None:
-    """On a real control plane: the right to evict. A runbook may act there, so people are called; no node is touched."""
+    """On a real control plane: the right to evict, and one that only what is switched on needs (`tell`). A runbook may act there,
+    so people are called; no node is touched.
+    """
     if why := kube_plane.missing():
         pytest.skip(why)
     with kube_plane.plane() as plane:
         role = json.loads(plane.kubectl("get", "clusterrole", "gpuward", "-o", "json"))
         less = {**role, "rules": [one for one in role["rules"] if "pods/eviction" not in one["resources"]]}
         await asyncio.to_thread(plane.kubectl, "replace", "-f", "-", given=less)
-        table = {"type": "kubernetes", "kubeconfig": str(plane.kubeconfig)}
+        table = {"type": "kubernetes", "kubeconfig": str(plane.kubeconfig), "tell": ["conditions"]}
         modes = [{"runbook": "drain-node", "mode": "approve"}]
         async with lab(tmp_path, schedulers={"k8s": table}, modes=modes) as found:
             status = await found.until(
@@ -28,5 +30,8 @@ async def test_a_right_that_is_missing_is_named_at_the_start(tmp_path: Path) -> 
                 "the right is named",
             )
             (trouble,) = status["troubles"]
-            assert trouble["text"] == "scheduler k8s: this brain's account may not create pods/eviction"
+            assert (
+                trouble["text"]
+                == "scheduler k8s: this brain's account may not create pods/eviction, patch nodes/status"
+            )
             assert plane.taints("gpu1") == []
