@@ -28,9 +28,9 @@ from brain.console.reading import Rests
 from brain.leader.trace_outputs import TraceOutput, outputs
 from brain.outgoing import outgoing
 from brain.traces import otlp
-from brain.traces.ids import span_id, trace_id
+from brain.traces.ids import trace_id
 from brain.traces.spans import Span, Value
-from brain.traces.story import Told, spans
+from brain.traces.story import Told, root_of, spans
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ AGAIN_NOTES = 20_000
 RETRY_S = (1.0, 2.0, 5.0, 15.0, 30.0)  # pauses while the output fails
 # What a row of the read model that another version has written may lead to.
 _ODD = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
-_Found = list[tuple[str, list[Span], bool]]  # incident, what is new of it, is it complete?
+_Found = list[tuple[str, list[Span], str]]  # incident, what is new of it, its own span if that is among them
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class TraceExport:
         self._under_way: dict[str, None] = {}
         self._told: dict[str, set[str]] = {}  # of incidents that are not complete
         self._told_count = 0
-        self._complete: dict[str, None] = {}
+        self._complete: dict[str, str] = {}  # incident -> the span of it with which all was told
         self._catching_up = False
         self._something = asyncio.Event()
         self._failing = False
@@ -218,15 +218,15 @@ class TraceExport:
                 self._rejected_once.say(
                     "traces.rejected", f"traces.{self.name}: {rejected} spans were rejected: {why}"
                 )
-        for incident, own, complete in part:
-            self._remember(incident, own, complete=complete)
+        for incident, own, whole in part:
+            self._remember(incident, own, whole)
         return True
 
-    def _remember(self, incident: str, own: Sequence[Span], *, complete: bool) -> None:
+    def _remember(self, incident: str, own: Sequence[Span], whole: str) -> None:
         known = self._told.pop(incident, set())
         self._told_count -= len(known)
-        if complete:
-            self._complete[incident] = None
+        if whole:
+            self._complete[incident] = whole
             if len(self._complete) > MOST_WAITING:
                 del self._complete[next(iter(self._complete))]
             return
@@ -247,18 +247,18 @@ class TraceExport:
         found: _Found = []
         odd: list[str] = []
         for incident in incidents:
-            if incident in self._complete:
-                continue
             try:
                 told = read(self._reader, incident)
+                if told and self._complete.get(incident) == root_of(told.incident):
+                    continue
                 own = spans(told) if told else []
             except _ODD as error:
                 _log.exception("the trace of %s cannot be made", incident)
                 odd.append(f"the trace of {incident} cannot be made: {error!r}")
                 continue
             known = self._told.get(incident, set())
-            complete = bool(own) and own[-1].id == span_id(incident)
-            found.append((incident, [span for span in own if span.id not in known], complete))
+            whole = own[-1].id if told and own and own[-1].id == root_of(told.incident) else ""
+            found.append((incident, [span for span in own if span.id not in known], whole))
         return found, odd
 
     def _drop(self, why: str) -> None:

@@ -23,8 +23,9 @@ OVER = (IncidentState.CLOSED.value, IncidentState.EXPLAINED.value)
 _STATES = {f"incident.{state.value}": state for state in IncidentState}
 # The last of these notes completes a trace.
 _ENDS = (*(f"incident.{state}" for state in OVER), "page.delivered", "page.undelivered", *RUN_ENDS)
+_OPENED = ("incident.opened", "incident.reopened")
 # What stands in spans of its own.
-_TOLD = (*_STATES, "incident.opened", "page.sent", "page.delivered", "page.undelivered")
+_TOLD = (*_STATES, *_OPENED, "page.sent", "page.delivered", "page.undelivered")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +42,18 @@ class Told:
     symptom_notes: list[dict[str, Any]] = field(default_factory=list)
 
 
+def root_of(incident: Json) -> str:
+    """The first span of an incident; one that was opened again has another one in the same trace, each time."""
+    return span_id(incident["id"], *_time(incident))
+
+
 def spans(told: Told) -> list[Span]:
-    """The spans that have ended. The one of the incident itself comes last; with it the trace is complete."""
+    """The spans that have ended, since it was opened for the last time. The one of the incident itself comes last; with it all is
+    told of this time.
+    """
+    told = _this_time(told)
     incident = told.incident
-    root = span_id(incident["id"])
+    root = root_of(incident)
     found = sorted(
         [*_facts(told, root), *_states(told, root), *_pages(told, root), *_runs(told, root)],
         key=lambda span: span.end,  # stable: who ends later never pushes out what was told
@@ -56,6 +65,27 @@ def spans(told: Told) -> list[Span]:
     return [replace(span, attributes={**about, **span.attributes}) for span in kept]
 
 
+def _time(incident: Json) -> tuple[str, ...]:
+    """What tells the spans of this time from those before: nothing for the first."""
+    times = incident.get("times", 1)
+    return ("again", str(times)) if times > 1 else ()
+
+
+def _this_time(told: Told) -> Told:
+    """Without what was before the incident was opened again: that has spans of its own, and was told when it was over."""
+    before = told.incident.get("episodes") or ()
+    if not before:
+        return told
+    over, notes = before[-1]["closed_at"], told.notes
+    begins = [place for place, note in enumerate(notes) if note["kind"] == "incident.reopened"]
+    return replace(
+        told,
+        notes=notes[begins[-1] :] if begins else [note for note in notes if note["at"] > over],
+        runs=[run for run in told.runs if run["started_at"] > over],
+        symptom_notes=[note for note in told.symptom_notes if note["at"] > over],
+    )
+
+
 def _is_over(told: Told) -> bool:
     """Whether nothing can follow: a page may still have to be delivered, and a cancelled step to end."""
     incident = told.incident
@@ -65,7 +95,8 @@ def _is_over(told: Told) -> bool:
 
 def _whole(told: Told, root: str, found: list[Span], left_out: int) -> Span:
     incident = told.incident
-    facts = [fact["at"] for fact in incident["evidence"]]
+    since = (incident.get("episodes") or [{"closed_at": 0.0}])[-1]["closed_at"]
+    facts = [fact["at"] for fact in incident["evidence"] if fact["at"] > since]
     begins = [incident["opened_at"], *facts, *(span.start for span in found)]
     ends = [incident["closed_at"], *(span.end for span in found)]
     human = next((note for note in told.notes if note["kind"] == "incident.needs_human"), None)
@@ -132,11 +163,11 @@ def _facts(told: Told, root: str) -> Iterator[Span]:
             if fact is not None and fact["id"] not in known:
                 known[fact["id"]] = None
                 yield _fact(incident["id"], symptom.id, fact, note["at"])
-    opened = next((note for note in told.notes if note["kind"] == "incident.opened"), None)
+    opened = next((note for note in told.notes if note["kind"] in _OPENED), None)
     if before and opened:
         by = opened["data"]  # the rules in force then: newer ones may have rejudged it
         yield Span(
-            id=span_id(incident["id"], "decide"),
+            id=span_id(incident["id"], *_time(incident), "decide"),
             parent=root,
             name="decide",
             start=max(before),
@@ -189,7 +220,7 @@ def _states(told: Told, root: str) -> Iterator[Span]:
     changes = [note for note in told.notes if note["kind"] in _STATES]
     if changes and (changes[0]["kind"] == "incident.open" or changes[0]["data"].get("quiet")):
         yield Span(
-            id=span_id(incident["id"], "hold-off"),
+            id=span_id(incident["id"], *_time(incident), "hold-off"),
             parent=root,
             name="hold-off",
             start=incident["opened_at"],

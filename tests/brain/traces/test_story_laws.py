@@ -12,9 +12,8 @@ from brain.core.effects import Effect, Note, ShowIncident, ShowRun
 from brain.core.inputs import Input
 from brain.core.pack.compiled import CompiledCache
 from brain.traces import otlp
-from brain.traces.ids import span_id
 from brain.traces.spans import MAX_SPANS, Span
-from brain.traces.story import Told, spans
+from brain.traces.story import Told, root_of, spans
 from tests.brain.traces.kit import look_over, seen
 from tests.laws.cell import Cell
 from tests.laws.moment import moment
@@ -86,7 +85,7 @@ class Watcher:
         for id_, span in known.items():
             assert stands(now.get(id_, span)) == stands(span)
         known |= now
-        if span_id(incident) in now:
+        if root_of(raw) in now:
             look_over(seen(otlp.request([(incident, span) for span in found], {}, "1")))
             self.complete += 1
 
