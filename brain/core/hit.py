@@ -123,8 +123,8 @@ def _keep(ctx: Context, incident: Incident, node: str, answer: NodeJobs) -> None
     if came:
         _tell(ctx, incident, node, came)
     elif first:
-        none = "it is not known whose jobs run there: no scheduler of the configuration has"
-        _note(ctx, incident, node, f"no job runs on {node}" if answer.scheduler != "" else f"{none} {node}")
+        none = f"it is not known whose jobs run there: no scheduler of the configuration has {node}"
+        _note(ctx, incident, node, f"no job runs on {node}" if answer.scheduler != "" else none)
 
 
 def _merged(before: list[HitJob], seen: list[JobSeen], at: float) -> list[HitJob]:

@@ -250,3 +250,15 @@ def test_what_an_approval_is_wanted_for_is_told_in_chinese_whole(asking: Story) 
     assert item.text.endswith(
         "bounce 等待：link-bounce 处于 approve 模式；ann 的批准已失效：该批准针对另一步骤（闸门 mode）"
     )
+
+
+def test_why_a_person_is_needed_is_told_in_chinese_whole() -> None:
+    """On a new site, which only observes, as well: that nothing is done is the most important word of it."""
+    story = Story(pack(Mode.OBSERVE))
+    story.event(10, "link.state", "link/eth0", up=False)
+    story.run(20)
+    with in_language("zh"):
+        (item,) = routes.told_items(now(story)[0])
+    assert item.text == (
+        "link/n1/eth0 上的 link-down 需要人工：bounce 在此处于 observe 模式：不执行任何操作，以下是将会执行的内容"
+    )

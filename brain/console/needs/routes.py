@@ -66,12 +66,16 @@ async def now(allowed: Allowed) -> tuple[list[NeedShape], list[NeedShape]]:
     return [one for one in every if one.kinds], [one for one in every if not one.kinds]
 
 
+_NEEDS = " needs a person: "
+
+
 def _text(one: NeedShape) -> str:
     """Its sentence; what would be done, and why it waits, have colons and semicolons of their own: they are told first."""
     text = one.text
     for part in (one.approval.what, one.approval.why) if one.approval else ():
         text = text.replace(part, told(part))
-    return told(text)
+    head, needs, why = text.partition(_NEEDS)
+    return told(f"{head}{needs}{told(why)}" if needs else text)
 
 
 def told_items(found: Sequence[NeedShape]) -> list[NeedShape]:
