@@ -65,6 +65,7 @@ class Site:
         self.fate = fate
         self.sent: list[tuple[float, SendPage]] = []
         self.got: list[tuple[str, str, str]] = []  # (incident or alert group, channel group, what)
+        self.taken: dict[str, float] = {}  # page -> when its channel said that it has it
         self.epoch = 0
         self.count = 0
         self.seqs: dict[str, int] = {}
@@ -107,6 +108,8 @@ class Site:
                 self.got.append((name, effect.to, effect.what))
         if fate in ("lost", "unheard"):
             return []
+        if fate == "ok":
+            self.taken.setdefault(effect.id, self.now)
         return [Delivery(id=f"d:{self.count}", page=effect.id, ok=fate == "ok", channel="c", why="no")]
 
     def die(self, how: str) -> None:
@@ -195,7 +198,8 @@ def test_no_page_is_lost_and_no_group_is_skipped(script: list[tuple[Any, ...]], 
             chain = CHAIN[:1]  # forgotten, because it is over: those on call were paged at least
         for step in chain:
             due = first + step.after_s
-            if step.after_s and (name in site.over or site.acked.get(name, due + 1) <= due):
+            told_anew = name in site.over or name in site.reopened  # whose chain begins again
+            if step.after_s and (told_anew or site.acked.get(name, due + 1) <= due):
                 continue
             assert any((one, to) == (name, step.to) for one, to, _ in site.got), (
                 f"{step.to} never heard of {name}"
@@ -254,7 +258,13 @@ def test_a_digest_loses_nothing_and_keeps_its_hours(
     for at, page in site.sent:
         lines = page.subject.listed
         if page.to == "tickets" and lines and page.id.rpartition(".p")[0] in site.digests:
-            retried = page.id in [other.id for when, other in site.sent if when < at]
+            before = [
+                other.id
+                for when, other in site.sent
+                if when < at and (other.to, other.subject.id) == (page.to, page.subject.id)
+            ]  # while none of them is taken, a newer one stands for them
+            retried = bool(before) and not any(site.taken.get(one, at) < at for one in before)
+            retried = retried or page.id in before
             assert retried or hours.next_open(Settings(), digest.hours, at) == at, "sent outside its hours"
         if page.to == "oncall":
             assert page.subject.severity != Priority.P2
