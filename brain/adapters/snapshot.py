@@ -79,16 +79,14 @@ class Snapshots:
         """Whether `load` would find in this copy a state behind a position of the log with this identity."""
         return _seq(copy) > seq and _read_or_none(copy, identity) is not None
 
-    def write(self, body: bytes, seq: int, identity: str, *, replayed: bool = False) -> bytes:
-        """Writes the result of `dump`; returns the snapshot. `replayed`: out of a log that was written down. OSError: it could
-        not be written, and the old snapshot remains.
+    def write(self, body: bytes, seq: int, identity: str, *, replayed: bool = False) -> None:
+        """Writes the result of `dump`. `replayed`: out of a log that was written down. OSError: it could not be written, and the
+        old snapshot remains.
         """
         if self._replaces_earlier:
             self._keep_earlier()
             self._replaces_earlier = False
-        snapshot = packed(body, seq, identity, replayed=replayed)
-        files.write(self._path, snapshot, sync=True)
-        return snapshot
+        files.write(self._path, packed(body, seq, identity, replayed=replayed), sync=True)
 
     def _replayed(self) -> bool:
         """Whether the one on disk, which was read already, is out of `gpuward log replay`. The brain's next one is not."""

@@ -7,8 +7,7 @@ from agent.contract.errors import Unreachable
 from agent.shared.nats_connection import LOST
 from agent.shared.tasks import abandonable
 from brain.adapters import state_copy
-from brain.adapters.snapshot import Snapshots
-from brain.adapters.state_dump import StateDump
+from brain.adapters.snapshot import Snapshots, dump, packed
 from brain.config import SnapshotConfig
 from brain.leader.current_client import CurrentClient
 from brain.leader.history import HistoryWriter
@@ -49,7 +48,7 @@ class SnapshotKeeper:
         self._history = history
         self._leadership = leadership
         self._notes = notes
-        self._under_way: asyncio.Task[bytes] | None = None
+        self._under_way: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
         """Writes snapshots, until cancelled."""
@@ -70,15 +69,15 @@ class SnapshotKeeper:
         # After a broken invariant the state may be wrong; and a snapshot must never be ahead of the read model.
         if not replica.unsaved or self._leadership.stopped or self._hangs():
             return
-        seq, identity = replica.seq, replica.identity
-        # A task of its own: it waits for the copy of the process also when this one is cancelled.
-        body = asyncio.create_task(abandonable(StateDump(replica.state).body, "state"))
+        body, seq, identity = dump(replica.state), replica.seq, replica.identity
         if not await self._history.written_up_to(seq, WRITE_S):
             return
-        self._under_way = asyncio.create_task(self._put(body, seq, identity))
+        self._under_way = asyncio.create_task(
+            abandonable(lambda: self._snapshots.write(body, seq, identity), "snapshot")
+        )
         try:
             async with asyncio.timeout(WRITE_S):
-                snapshot = await asyncio.shield(self._under_way)
+                await asyncio.shield(self._under_way)
         except TimeoutError:
             self._notes.write(
                 "brain.snapshot_failed", f"the disk has not taken the snapshot in {WRITE_S:.0f} s"
@@ -88,11 +87,7 @@ class SnapshotKeeper:
         else:
             if replica.identity == identity:
                 replica.saved(seq)
-            await self._offer(snapshot)
-
-    async def _put(self, body: asyncio.Task[bytes], seq: int, identity: str) -> bytes:
-        state = await body
-        return await abandonable(lambda: self._snapshots.write(state, seq, identity), "snapshot")
+            await self._offer(packed(body, seq, identity))
 
     def _hangs(self) -> bool:
         """Whether the disk has not taken the last one yet: two at once would write to one file."""
