@@ -10,6 +10,7 @@ import click
 
 from agent.contract.errors import ConfigError
 from agent.shared.words import t
+from brain.cli.answers import NoteJson
 from brain.cli.client import Client, for_client
 from brain.cli.terminal import hanging, page_width
 from brain.cli.watch import line
@@ -79,7 +80,7 @@ def drill(
     if show or not name:
         _list(client.get("drill"), plain)
         return
-    before = {incident["id"] for incident in client.get("incidents", query="all=1")["incidents"]}
+    before = {one["id"]: one["times"] for one in client.get("incidents", query="all=1")["incidents"]}
     injected = client.post("drill", body={"name": name, "node": node})
     if plain:
         click.echo(json.dumps(injected))
@@ -112,17 +113,23 @@ def drill(
         raise
 
 
-def _follow(client: Client, before: set[str], injected: dict[str, Any], within: float, plain: bool) -> bool:
-    """Prints the notes of the drill's incidents until all are over; False when they need a person or more time."""
+def _follow(
+    client: Client, before: dict[str, int], injected: dict[str, Any], within: float, plain: bool
+) -> bool:
+    """Prints the notes of the drill's incidents until all are over; False when they need a person or more time. `before`: which
+    incidents there were, and how often each was opened: a fault that comes back opens its incident again (decision 85).
+    """
     seen: set[str] = set()
     deadline, appear = time.monotonic() + within, time.monotonic() + APPEAR_S
     while time.monotonic() < deadline:
         found = [
-            one for one in client.get("incidents", query="all=1")["incidents"] if one["id"] not in before
+            one
+            for one in client.get("incidents", query="all=1")["incidents"]
+            if one["times"] > before.get(one["id"], 0)
         ]
         mine = [one for one in reversed(found) if _about(one, injected["nodes"])]  # oldest first
         for incident in mine:
-            for note in client.get("explain", incident["id"])["notes"]:
+            for note in _this_time(client.get("explain", incident["id"])["notes"]):
                 if note["id"] not in seen:
                     seen.add(note["id"])
                     click.echo(json.dumps(note) if plain else line(note))
@@ -152,6 +159,12 @@ def _follow(client: Client, before: set[str], injected: dict[str, Any], within: 
             err=True,
         )
     return False
+
+
+def _this_time(notes: list[NoteJson]) -> list[NoteJson]:
+    """Those since the incident was opened for the last time."""
+    begins = [place for place, note in enumerate(notes) if note["kind"] == "incident.reopened"]
+    return notes[begins[-1] :] if begins else notes
 
 
 def _about(incident: dict[str, Any], nodes: list[str]) -> bool:

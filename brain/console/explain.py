@@ -19,7 +19,7 @@ from brain.console.brain_view import History
 from brain.console.fleet.facts import OVER
 from brain.console.needs.items import wanted_approval
 from brain.console.shapes import Json
-from brain.console.speech import told, told_plan
+from brain.console.speech import told, told_note, told_plan
 from brain.core import ids
 from brain.core.healing import advice
 from brain.core.pack.shared import rule_named
@@ -186,6 +186,6 @@ def _line(note: Json) -> LineShape:
         id=note["id"],
         at=shapes.iso(note["at"]),
         kind=note["kind"],
-        text=clip(told(note["text"]), 1000),
+        text=clip(told_note(note["kind"], note["text"]), 1000),
         caused_by=note["caused_by"],
     )

@@ -17,7 +17,7 @@ from brain.console.api.incident_shapes import (
     StepShape,
 )
 from brain.console.api.status_shapes import HoldShape, ModeShape
-from brain.console.speech import told
+from brain.console.speech import told, told_note
 from brain.core.state import Hold, IncidentState, RunState, State
 
 Json = dict[str, Any]
@@ -155,7 +155,7 @@ def note(raw: Mapping[str, Any]) -> NoteShape:
     return NoteShape(
         id=raw["id"],
         kind=raw["kind"],
-        text=told(raw["text"]),
+        text=told_note(raw["kind"], raw["text"]),
         incident=raw["incident"],
         run=raw["run"],
         scope=raw["scope"],

@@ -13,6 +13,7 @@ from agent.shared.words import Spoken, answering, language, later, spoken, t
 from brain import sentences
 from brain.core.said import Sentence
 
+NOTED = "operator.note"
 _RUNG = re.compile(
     r"((?:back )?\d+\. [^:]*: )?([\w.]+\(.*?\))( \(after [^)]*\))?( — disrupts \w+)((?:; .*)?)", re.DOTALL
 )
@@ -38,6 +39,11 @@ def in_language(accepted: str) -> Iterator[None]:
 def told(text: str) -> str:
     """A sentence of the brain or of a node, in the language that is spoken; what is none of theirs stands as it is."""
     return of_parts(text.parts()) if isinstance(text, Sentence) else sentences.told(text, language())
+
+
+def told_note(kind: str, text: str) -> str:
+    """The text of a note. What a person has written down for the others stands as they wrote it, whatever it is like."""
+    return text if kind == NOTED else told(text)
 
 
 def told_plan(line: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from agent.contract.coverage import Coverage
 from agent.shared.words import id_of, read, values_of
 from brain import sentences
-from brain.console.speech import in_language, told_plan
+from brain.console.speech import in_language, told, told_note, told_plan
 from docs import sentences as spoken
 from simulations.drills import DRILLS
 from tests.simulations.stories import played
@@ -185,3 +185,11 @@ def test_why_a_log_is_no_all_clear_is_told_in_chinese_whole() -> None:
     assert "无法读取" in told
     assert "日志在此行中断" in told
     assert not ENGLISH.search(NAMES.sub("", told)), told
+
+
+def test_what_a_person_has_written_down_stands_as_it_was_written() -> None:
+    """`the riser is loose` is like `{scope} is {state}`, and was told half in Chinese."""
+    text = "ann: <img src=x> the riser is loose"
+    with in_language("zh"):
+        assert told_note("operator.note", text) == text
+        assert told_note("incident.closed", "no longer seen") == told("no longer seen")

@@ -14,25 +14,29 @@ from simulations.drills import DRILLS
 class Brain:
     """A client of a brain whose incidents stand in these states, one after the other."""
 
-    def __init__(self, *states: str) -> None:
+    def __init__(self, *states: str, times: int = 1) -> None:
         self._states = list(states)
+        self._times = times
 
     def get(self, what: str, *_: str, **__: str) -> dict[str, Any]:
         """The incidents, or the notes of one."""
         if what == "explain":
-            return {"notes": []}
+            kinds = ["incident.opened", "incident.closed", *["incident.reopened"] * (self._times > 1)]
+            return {"notes": [{"id": f"n{at}", "kind": kind} for at, kind in enumerate(kinds)]}
         state = self._states.pop(0) if len(self._states) > 1 else "".join(self._states)
-        return {"incidents": [{"id": "inc-1", "node": "sim-01", "state": state}] if state else []}
+        one = {"id": "inc-1", "node": "sim-01", "state": state, "times": self._times}
+        return {"incidents": [one] if state else []}
 
 
-def follow(brain: Any, *, heals: bool, within: float = 5) -> bool:
-    """Waits for a drill on one node."""
-    return cli._follow(brain, set(), {"nodes": ["sim-01"], "heals": heals}, within, False)
+def follow(brain: Any, *, heals: bool, within: float = 5, before: dict[str, int] | None = None) -> bool:
+    """Waits for a drill on one node. `before`: how often each incident had been opened."""
+    return cli._follow(brain, before or {}, {"nodes": ["sim-01"], "heals": heals}, within, False)
 
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "POLL_S", 0.001)
+    monkeypatch.setattr(cli, "line", lambda note: note["kind"])
 
 
 @pytest.mark.parametrize("heals", [True, False])
@@ -46,6 +50,13 @@ def test_a_drill_that_is_over(capsys: pytest.CaptureFixture[str]) -> None:
     """It is followed through its states."""
     assert follow(Brain("healing", "recovered", "closed"), heals=True)
     assert "It is over: `gpuward explain inc-1`" in capsys.readouterr().out
+
+
+def test_a_fault_that_comes_back_opens_its_incident_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same drill a second time: it waited in vain for another incident. What was before is not told again."""
+    assert follow(Brain("healing", "closed", times=2), heals=True, before={"inc-1": 1})
+    assert capsys.readouterr().out.splitlines()[0] == "incident.reopened"
+    assert not follow(Brain("closed", times=2), heals=True, before={"inc-1": 2}, within=0.05)
 
 
 def test_a_drill_without_an_incident_in_time(capsys: pytest.CaptureFixture[str]) -> None:
