@@ -14,6 +14,7 @@ from brain.core.effects import Step
 from brain.core.faults import facts, spread
 from brain.core.healing import drains, gates, plans, senders, steps
 from brain.core.healing.verdicts import Case, Decision, Verdict
+from brain.core.inputs import Intent
 from brain.core.pack.compiled import CompiledCache
 from brain.core.pack.spec import Rung
 from brain.core.paging import alerts, queue
@@ -129,8 +130,11 @@ def any_node_believed(patch: Patch) -> None:
 
 
 def deposed_brains_act(patch: Patch) -> None:
-    """An intent of an earlier leader is as good as the present one's."""
+    """An intent of an earlier leader is as good as the present one's. Each is of one here: one that is overtaken by a change of
+    the leader is too rare to wait for.
+    """
     intended = steps.intended
+    patch.setattr(world, "Intent", lambda **given: Intent(**given | {"epoch": given["epoch"] - 1}))
     patch.setattr(steps, "intended", lambda ctx, step, _epoch: intended(ctx, step, ctx.state.epoch))
 
 
@@ -153,7 +157,7 @@ DEFECTS: tuple[tuple[int, Callable[[Patch], None], int], ...] = (
     (13, functools.partial(without, "stale"), 12),
     (14, runs_asleep, 14),
     (15, any_node_believed, 1),
-    (16, deposed_brains_act, 2086),
+    (16, deposed_brains_act, 1),
 )
 
 
