@@ -2,9 +2,11 @@
 
 import pytest
 
-from brain.core.healing import limits
-from brain.core.healing.verdicts import Verdict
-from brain.core.pack.spec import Rung
+from brain.core.context import Context
+from brain.core.faults import creeping
+from brain.core.healing import gates, limits
+from brain.core.healing.verdicts import Decision, Verdict
+from brain.core.pack.spec import Mode, ModeSetting, Rung
 from brain.core.state import Node
 from tests.brain.core.cell import NOW, Cell, Given, table, wait
 from tests.brain.core.givens import approved, runbook, scheduler_says, site, treated, waiting
@@ -103,3 +105,33 @@ def test_the_first_two_that_wait_are_told(others: int, told: bool) -> None:
     """One alone may have made it up; what the third has to say is known."""
     cell = Cell(*(waiting(f"m{number}") for number in range(others)))
     assert limits.wait_for_people(cell.ctx(), cell.run) is told
+
+
+def test_of_one_place_that_loses_one_node_after_the_other_a_person_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others of the last hours are looked at, not this node; what the place says is the reason."""
+    asked: list[tuple[str, list[str]]] = []
+
+    def says(_ctx: Context, node: str, _scope: str, others: list[str]) -> str:
+        asked.append((node, list(others)))
+        return "m1 of the same leaf needed it, too" if others == ["m1", "m2"] else ""
+
+    monkeypatch.setattr(creeping, "of_one_place", says)
+    reason = "gpu-lost: m1 of the same leaf needed it, too; `gpuward approve` lets this one go on"
+    assert Cell(treated("m1", "m2", "n1", seconds_ago=HOURS_AGO)).asks(limits.related) == wait(
+        "related", reason, 300
+    )
+    assert asked == [("n1", ["m1", "m2"])]
+    assert Cell(treated("m1", seconds_ago=HOURS_AGO)).asks(limits.related) is None
+    assert asked.pop() == ("n1", ["m1"])
+    assert Cell(treated("n1", seconds_ago=HOURS_AGO)).asks(limits.related) is None
+    assert len(asked) == 1, "nobody else had it"
+
+
+@pytest.mark.parametrize(("at_most", "asks"), [(Mode.AUTO, False), (Mode.APPROVE, True)])
+def test_whoever_starts_what_is_to_be_approved_approves_it_as_well(at_most: Mode, asks: bool) -> None:
+    cell = Cell(runbook(at_most=at_most), site(modes=(ModeSetting(mode=Mode.APPROVE),)))
+    cell.run.requested_by = "ann"
+    verdict = cell.asks(gates.mode)
+    assert (verdict is not None and verdict.answer is Decision.APPROVAL) == asks
