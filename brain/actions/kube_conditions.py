@@ -4,7 +4,6 @@ The leading brain lists the nodes now and then. It publishes a report about a no
 every AGAIN_S while it lasts. What is on the log it learns from there (`mark_published`), so that the next leader goes on.
 """
 
-import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from agent.contract.errors import ActionError, Refused
+from agent.contract.errors import Refused
 from agent.contract.messages import Severity, clip
 from brain.actions import kube_states
 from brain.actions.kube_api import KubeApi
@@ -20,6 +19,7 @@ from brain.actions.kube_options import KubeOptions, read
 from brain.actions.witness import Witness, ours
 from brain.core.inputs import Reported
 from brain.core.pack.vocabulary import NODE_CONDITION
+from brain.polling import ask_on
 
 SOURCE = "kubernetes"
 PAGE = 100  # nodes in one response: some 15 KB each
@@ -64,7 +64,6 @@ class NodeConditions:
         self._clock = clock
         self._told: dict[str, _Told] = {}
         self._witness = Witness(name)
-        self._fails = False
 
     async def close(self) -> None:
         """Closes the connection."""
@@ -72,24 +71,18 @@ class NodeConditions:
 
     async def run(self) -> None:
         """Until cancelled. A failure is noted once, and retried with growing pauses."""
-        every_s = pause_s = self._want.conditions_every_s
-        while True:
-            await asyncio.sleep(pause_s)
-            if not self._leads():
-                pause_s = every_s
-                continue
-            try:
-                await self.look()
-            except ActionError as error:
-                if not self._fails:
-                    self._note("kubernetes.unreachable", f"{error}: conditions of nodes are not seen")
-                self._fails = True
-                pause_s = min(MAX_PAUSE_S, pause_s * 2)
-            else:
-                if self._fails:
-                    self._note("kubernetes.reachable", f"{self._name} tells the conditions of nodes again")
-                self._fails = False
-                pause_s = every_s
+        await ask_on(
+            self.look,
+            every_s=self._want.conditions_every_s,
+            slowest_s=MAX_PAUSE_S,
+            leads=self._leads,
+            fails=lambda error: self._note(
+                "kubernetes.unreachable", f"{error}: conditions of nodes are not seen"
+            ),
+            answers=lambda: self._note(
+                "kubernetes.reachable", f"{self._name} tells the conditions of nodes again"
+            ),
+        )
 
     async def look(self) -> int:
         """Looks once and returns how many reports were published. ActionError: the server does not say."""

@@ -4,14 +4,12 @@ The leading brain asks for all nodes and the jobs that wait, two requests, every
 others is told and left as it is.
 """
 
-import asyncio
 import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from agent.contract.errors import ActionError
 from brain.actions import slurm
 from brain.actions.marks import of_a_person
 from brain.actions.slurm import Slurm, SlurmOptions
@@ -19,6 +17,7 @@ from brain.actions.slurm_rows import DOWN, DRAIN, FAIL, REBOOT_ASKED, REBOOTING,
 from brain.actions.witness import NodeSaid, WaitingJob, Witness, ours
 from brain.core.inputs import Reported
 from brain.options import options
+from brain.polling import ask_on
 
 MAX_PAUSE_S = 600.0  # between looks while Slurm does not answer
 # States in which nobody wants the node to be: slurm.conf(5), sinfo(1) "NODE STATE CODES".
@@ -52,7 +51,6 @@ class SlurmStates:
         self._known = known
         self._clock = clock
         self._witness = Witness(name)
-        self._fails = False
 
     async def close(self) -> None:
         """Closes the connection."""
@@ -60,24 +58,16 @@ class SlurmStates:
 
     async def run(self) -> None:
         """Until cancelled. A failure is noted once, and retried with growing pauses."""
-        every_s = pause_s = self._want.states_every_s
-        while True:
-            await asyncio.sleep(pause_s)
-            if not self._leads():
-                pause_s = every_s
-                continue
-            try:
-                await self.look()
-            except ActionError as error:
-                if not self._fails:
-                    self._note("slurm.unreachable", f"{error}: what Slurm says of its nodes is not seen")
-                self._fails = True
-                pause_s = min(MAX_PAUSE_S, pause_s * 2)
-            else:
-                if self._fails:
-                    self._note("slurm.reachable", f"{self._name} says how its nodes are again")
-                self._fails = False
-                pause_s = every_s
+        await ask_on(
+            self.look,
+            every_s=self._want.states_every_s,
+            slowest_s=MAX_PAUSE_S,
+            leads=self._leads,
+            fails=lambda error: self._note(
+                "slurm.unreachable", f"{error}: what Slurm says of its nodes is not seen"
+            ),
+            answers=lambda: self._note("slurm.reachable", f"{self._name} says how its nodes are again"),
+        )
 
     async def look(self) -> int:
         """Looks once and returns how many facts were published. ActionError: Slurm does not say."""

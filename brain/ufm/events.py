@@ -5,7 +5,6 @@ one it published. That position is kept on disk; brains that do not lead learn i
 input's id is made from UFM's own, so an event that is published twice counts once.
 """
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -16,10 +15,11 @@ from typing import Any
 
 import orjson
 
-from agent.contract.errors import ActionError, ConfigError
+from agent.contract.errors import ConfigError
 from agent.shared import files
 from agent.shared.latest_write import LatestWrite
 from brain.core.inputs import Reported
+from brain.polling import ask_on
 from brain.ufm.client import Ufm, ufms
 from brain.ufm.meanings import Meaning, UfmEvent, fact, meaning, read
 
@@ -72,7 +72,6 @@ class UfmListener:
         self._last: int | None = _stored(store)
         self._ends: dict[str, _End] = {}  # UFM's port name -> end of a node's cable
         self._ends_s: float | None = None  # when they were read
-        self._unreachable = False
         self.unknown: Counter[str] = Counter()  # event type -> count; never acted on
         self.unplaced = 0  # events of ports that belong to no node, e.g. of links between switches
 
@@ -82,24 +81,16 @@ class UfmListener:
 
     async def run(self) -> None:
         """Polls until cancelled. A failure of UFM is noted once, and retried with growing pauses."""
-        every_s = pause_s = self._ufm.options.every_s
-        while every_s:
-            await asyncio.sleep(pause_s)
-            if not self._leads():
-                pause_s = every_s
-                continue
-            try:
-                await self.poll()
-            except ActionError as error:
-                if not self._unreachable:
-                    self._note("ufm.unreachable", f"{error}: its events are not received")
-                self._unreachable = True
-                pause_s = min(MAX_PAUSE_S, pause_s * 2)
-            else:
-                if self._unreachable:
-                    self._note("ufm.reachable", f"UFM {self._ufm.name} answers again")
-                self._unreachable = False
-                pause_s = every_s
+        if not self._ufm.options.every_s:
+            return
+        await ask_on(
+            self.poll,
+            every_s=self._ufm.options.every_s,
+            slowest_s=MAX_PAUSE_S,
+            leads=self._leads,
+            fails=lambda error: self._note("ufm.unreachable", f"{error}: its events are not received"),
+            answers=lambda: self._note("ufm.reachable", f"UFM {self._ufm.name} answers again"),
+        )
 
     async def poll(self) -> int:
         """Polls once and returns how many events were published. ActionError when UFM does not answer."""
