@@ -138,6 +138,13 @@ def dismissed_around(ctx: Context, rule: Rule, scope: str) -> str:
     return ""
 
 
+def _began(ctx: Context, state: SymptomState) -> float:
+    """When an active symptom has lasted for long enough to be one, in seconds since 1970."""
+    symptom = ctx.compiled.symptoms.get(state.name)
+    lasts = symptom is not None and symptom.detect in symptoms.LASTING
+    return state.since + (symptom.for_s if symptom is not None and lasts else 0.0)
+
+
 def _is_elsewhere(
     ctx: Context, closed: Rule, around: str, shown: list[SymptomState], closed_at: float
 ) -> bool:
@@ -148,7 +155,7 @@ def _is_elsewhere(
     counters = list(symptoms_in(closed.when))
     return bool(shown) and all(
         one.name in families
-        and symptoms.began(ctx, one) > closed_at
+        and _began(ctx, one) > closed_at
         and not any(
             wide.active and node_of(one.scope) in wide.members
             for spec in ctx.compiled.spreads.get(one.name, ())

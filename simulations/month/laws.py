@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from agent.contract.actions.spec import Disrupts
 from agent.contract.errors import GpuwardError
 from brain.core.effects import Note, Step
-from brain.core.healing.gates import LONG_WAIT_S
+from brain.core.healing.budgets import LONG_WAIT_S
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Pack
 from brain.core.state import Run, RunState

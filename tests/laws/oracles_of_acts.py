@@ -5,7 +5,7 @@ from agent.contract.commands import Outcome
 from agent.contract.components import NODE, TYPES
 from agent.contract.messages import Event, Scalar
 from brain.core.effects import Note, Perform, ShowRun
-from brain.core.healing.gates import LONG_WAIT_S
+from brain.core.healing.budgets import LONG_WAIT_S
 from brain.core.inputs import EventSeen, Intent, NodeState, OperatorCommand
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Match, Pack, Symptom

@@ -57,6 +57,7 @@ def agent(*names: str) -> tuple[str, ...]:
 
 MODULES = (
     Module(name="gates", path="brain/core/healing/gates.py", tests=GATES),
+    Module(name="budgets", path="brain/core/healing/budgets.py", tests=GATES),
     Module(name="limits", path="brain/core/healing/limits.py", tests=GATES),
     Module(name="approvals", path="brain/core/healing/approvals.py", tests=core("approvals")),
     Module(

@@ -357,12 +357,6 @@ def tick(ctx: Context, key: str) -> list[SymptomState]:
     return []
 
 
-def began(ctx: Context, state: SymptomState) -> float:
-    """When an active symptom has lasted for long enough to be one, in seconds since 1970."""
-    symptom = ctx.compiled.symptoms.get(state.name)
-    return state.since + (symptom.for_s if symptom is not None and symptom.detect in LASTING else 0.0)
-
-
 def _expires(symptom: Symptom, state: SymptomState) -> float:
     """When a symptom, active or not, ends unless a fact renews it."""
     if not state.active or symptom.detect == "flapping":

@@ -3,7 +3,7 @@
 from agent.contract.actions.spec import Disrupts
 from brain.core.context import Context
 from brain.core.effects import AskPlan
-from brain.core.healing import gates, limits, modes, plans, run_states
+from brain.core.healing import budgets, gates, limits, modes, plans, run_states
 from brain.core.healing.run_states import RunTrigger
 from brain.core.healing.verdicts import Case, Gate
 from brain.core.pack.spec import PAGE, Mode, Rung
@@ -19,8 +19,8 @@ _LOOKING: tuple[Gate, ...] = (
     limits.answers,
     limits.related,
     gates.maintenance,
-    gates.one_per_node,
-    gates.budget,
+    budgets.one_per_node,
+    budgets.budget,
     gates.kept_out,
 )
 

@@ -2,8 +2,8 @@
 
 from brain.core.context import Context
 from brain.core.healing import (
+    budgets,
     drains,
-    gates,
     holding,
     limits,
     looks,
@@ -68,7 +68,7 @@ def has_node_to_itself(ctx: Context, run: Run, rung: Rung) -> bool:
     Else that other run would disturb what the tests test.
     """
     incident = ctx.state.incidents[run.incident]
-    busy = gates.one_per_node(verdicts.Case(ctx=ctx, run=run, incident=incident, rung=rung))
+    busy = budgets.one_per_node(verdicts.Case(ctx=ctx, run=run, incident=incident, rung=rung))
     if busy is not None:
         holding.stopped_by_gate(ctx, run, incident, rung, busy)
         return False

@@ -7,7 +7,7 @@ import pytest
 from agent.contract.counted import counted
 from brain.core.effects import Note, SendPage
 from brain.core.faults import racks
-from brain.core.healing import gates, limits
+from brain.core.healing import budgets, limits
 from brain.core.healing.verdicts import Verdict
 from brain.core.people import SCHEDULE
 from brain.core.state import Bout, Disruption, SymptomState
@@ -60,7 +60,7 @@ TWO_IN_A_PLACE = site(disruptive_runs_per_leaf=2)
 )  # fmt: skip
 def test_budget(givens: list[Given], answer: Verdict | None) -> None:
     """Law 1: never more at once than the cell, the runbook, the leaf, the rack and the pod may have."""
-    assert Cell(*givens).asks(gates.budget) == answer
+    assert Cell(*givens).asks(budgets.budget) == answer
 
 
 @table(
@@ -82,7 +82,7 @@ def test_budget(givens: list[Given], answer: Verdict | None) -> None:
 )  # fmt: skip
 def test_budget_of_a_job(givens: list[Given], answer: Verdict | None) -> None:
     """Law 1: one job is disturbed at one place at a time, as far as the scheduler has said what runs where."""
-    assert Cell(*givens).asks(gates.budget) == answer
+    assert Cell(*givens).asks(budgets.budget) == answer
 
 
 @table(
@@ -95,7 +95,7 @@ def test_budget_of_a_job(givens: list[Given], answer: Verdict | None) -> None:
 )  # fmt: skip
 def test_one_per_node(givens: list[Given], answer: Verdict | None) -> None:
     """Law 1: never two disruptive runs on one node."""
-    assert Cell(*givens).asks(gates.one_per_node) == answer
+    assert Cell(*givens).asks(budgets.one_per_node) == answer
 
 
 def enough(times: int, hours: int = 1) -> Verdict:

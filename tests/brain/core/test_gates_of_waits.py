@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from brain.core.healing import gates, limits
+from brain.core.healing import budgets, limits
 from brain.core.pack.spec import Rung
 from brain.core.state import StepRecord
 from tests.brain.core.cell import GPU, LADDER, NOW, Cell, Given, never, table, wait
@@ -106,7 +106,7 @@ FULL = wait("budget", "1 disruptive run in cell, at most 1 at once")
 )  # fmt: skip
 def test_a_wait_for_jobs_uses_up_no_budget(givens: list[Given], answer: Any) -> None:
     """Else three degraded nodes with week-long jobs would keep every other node from being healed."""
-    assert Cell(*givens).asks(gates.budget) == answer
+    assert Cell(*givens).asks(budgets.budget) == answer
 
 
 @table(
@@ -120,7 +120,7 @@ def test_a_wait_for_jobs_uses_up_no_budget(givens: list[Given], answer: Any) -> 
 )  # fmt: skip
 def test_a_long_test_uses_up_no_budget(givens: list[Given], answer: Any) -> None:
     """Else whoever waits for the budget waits as long as a node that was healed says that it is tested (law 15)."""
-    assert Cell(*givens).asks(gates.budget) == answer
+    assert Cell(*givens).asks(budgets.budget) == answer
 
 
 def fence(last_resort: str) -> Given:
