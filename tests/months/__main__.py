@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 
+from simulations.month.draw import Month
 from tests.months.drawn import Chance, chance_of
 from tests.months.judge import broken_laws
 from tests.months.shrink import shrunk, told
@@ -14,8 +15,8 @@ def story(chance: Chance, found: str) -> str:
     """What is told of a month in which a law was broken: the fewest faults with which the same law still is."""
     law = found.partition(":")[0]
 
-    def found_in(month: object) -> list[str]:
-        return [one for one in broken_laws(month, shipped_pack(), chance.terms) if one.startswith(law)]  # type: ignore[arg-type]
+    def found_in(month: Month) -> list[str]:
+        return [one for one in broken_laws(month, shipped_pack(), chance.terms) if one.startswith(law)]
 
     small = shrunk(chance.month, lambda month: bool(found_in(month)))
     again = (found_in(small) or [found])[0]

@@ -91,7 +91,7 @@ async def test_two_brains_at_once_write_one_event_and_one_that_has_just_expired_
             clean.kubectl("delete", "event", "-n", "default", path.rpartition("/")[2])
         return await request(method, path, **more)
 
-    first.kube._api.request = forgets  # type: ignore[method-assign]
+    first.kube._api.request = forgets  # type: ignore[method-assign]  # its server does
     await first.kube.tell("gpu1", {"inc-1"})
     assert len(expired) == 1
     assert [(count, text) for _, count, text in events(clean)[BEGUN]] == [
@@ -143,7 +143,7 @@ async def test_two_that_write_at_once_leave_what_is_true(clean: Plane) -> None:
             await site.resume("inc-1")
         return await request(method, path, **more)
 
-    late.kube._api.request = overtaken  # type: ignore[method-assign]
+    late.kube._api.request = overtaken  # type: ignore[method-assign]  # by another brain
     await late.kube.tell("gpu1", {"inc-1"})
     assert once == []
     assert ours(clean)["status"] == "False"

@@ -39,6 +39,6 @@ def test_errors_of_both_halves_are_told_together() -> None:
     async def look() -> tuple[dict[str, Any], list[Mark]]:
         return {"metadata": {}}, [Mark(incident="inc-1", why="x")]
 
-    teller = kube_tell.NodeTeller(Api(), ("events", "conditions"))  # type: ignore[arg-type]
+    teller = kube_tell.NodeTeller(Api(), ("events", "conditions"))  # type: ignore[arg-type]  # all that it asks
     with pytest.raises(TimedOut, match=r"/status; /api/v1/namespaces/default/events"):
         asyncio.run(teller.tell("gpu1", look, {"inc-1"}, ()))

@@ -337,7 +337,7 @@ def test_one_other_bit_of_what_can_prove_itself_is_found_without_the_check(
             if means(name, other) == means(name, text):
                 continue
             made = whole.model_copy(update={"files": {**whole.files, name: other}})
-            told = error(lambda: cell_shared.take(second.config, made, NOW))  # noqa: B023
+            told = error(lambda: cell_shared.take(second.config, made, NOW))  # noqa: B023 - called at once
             assert "nothing was taken" in told, (name, at, text[at - 10 : at + 10])
             assert not second.data.exists()
     assert "trust.json" in cell_shared.take(second.config, whole, NOW)
