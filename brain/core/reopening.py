@@ -27,12 +27,14 @@ def known(ctx: Context, cause: str, scope: str) -> LatelyClosed | None:
 
 
 def begin(ctx: Context, incident: Incident, former: LatelyClosed) -> None:
-    """A new incident is the former one again: it takes over what is kept of that, and its alert."""
+    """A new incident is the former one again: it takes over what is kept of that, and its alert, unless that was passed on."""
     undelivered = ctx.state.incidents.get(former.id)
     pages = undelivered.pages if undelivered is not None else former.pages
     for run in undelivered.runs if undelivered is not None else ():
         ctx.state.runs.pop(run, None)
     incident.times, incident.episodes, incident.runs_before = former.times + 1, former.episodes, former.runs
+    if pages.passed_to:  # another incident has its alert by now
+        pages = PageState(key=ids.hashed(ids.INCIDENT, ctx.cause, incident.id, "alert"))
     incident.pages = pages
     _unresolved(ctx, pages)
     if pages.key:

@@ -1,7 +1,9 @@
 """A cause that grows from place to place: people are called when it is clear which one it is, not for what it leaves behind."""
 
 from brain.core.faults.growing import AWAKE_S, HELD_BACK_S
+from brain.core.incidents import OVER
 from brain.core.pack.spec import Place
+from brain.core.paging import alerts
 from brain.core.state import IncidentState
 from tests.brain.world import Story, pack
 
@@ -111,3 +113,32 @@ def test_what_stays_of_a_cause_is_told_all_the_same() -> None:
     down(story, NODES[:57], 0.1, BEGAN + 1000, up=True)
     story.run(BEGAN + 1500)
     assert opened(story) == ["row/w0", "leaf/l7"]
+
+
+def test_who_has_passed_its_alert_on_has_one_of_its_own_when_it_comes_back() -> None:
+    """A leaf switch that was ill before takes over the alert of a node, and within its hold-off the row takes over that of the leaf.
+    When leaf and row come back, each has an alert, and each of those ends.
+    """
+    story = cell()
+    down(story, NODES[:8], 0.1)
+    down(story, NODES[:8], 0.1, 1000, up=True)
+    down(story, NODES[:1], 0.1, 2000)
+    down(story, NODES[1:64], 0.02, 2100)
+    down(story, NODES[:64], 0.02, 3000, up=True)
+    down(story, NODES[:8], 0.1, 4000)
+    story.run(4100)
+    down(story, NODES[64:65], 0.1, 4100)
+    down(story, NODES[8:64], 0.02, 4200)
+    story.run(4300)
+    live = [one for one in story.incidents() if one.state not in OVER]
+    assert {"row/w0"} <= {one.scope for one in live} <= {"leaf/l0", "row/w0", f"link/{NODES[64]}/eth1"}
+    holders = {one.id: alerts.holder(story.engine.state, alerts.key(one)) for one in live}
+    assert {id_: held.id for id_, held in holders.items() if held} == {one.id: one.id for one in live}
+    down(story, NODES[:65], 0.02, 6000, up=True)
+    story.run(12_000)
+    told: dict[str, list[str]] = {}
+    for page in story.time.pages:
+        told.setdefault(page.id.rpartition(".p")[0], []).append(page.what)
+    assert {alert: of[-1] for alert, of in told.items()} == dict.fromkeys(told, "resolve")
+    ids = [note.data["page"] for note in story.time.notes if note.kind == "page.sent"]
+    assert len(ids) == len(set(ids))
