@@ -109,11 +109,16 @@ class SentenceForm:
         `told`: the same as they are told. `whole`: sentences without slots.
         """
         quoted = 0
+        named = any(value and name.rstrip("0123456789") in _NAMES for name, value in values.items())
         for name, value in values.items():
             slot = name.rstrip("0123456789")
             if " " in value and self.letters < WEAK and slot not in _QUOTED | _LABELS and value not in whole:
                 return False
-            if told[name] != value or not _PROSE.search(value):
+            if told[name] != value or not _ENGLISH.search(value):
+                continue
+            if " " in value and self.letters < WEAK and not named:
+                return False
+            if not _PROSE.search(value):
                 continue
             if slot in _LABELS and len(value.split()) <= MOST_OF_LABEL and not _SIGNS.search(value):
                 continue

@@ -100,6 +100,7 @@ def test_no_sentence_is_taken_for_another() -> None:
             "n1 不再接收新作业（已排空；等待 42）。",
         ),
         ("link/n1/eth0: Connection refused", "link/n1/eth0: Connection refused"),
+        ("ann holds node/n1: the riser is loose", "ann 暂停了 node/n1：the riser is loose"),
         ("", ""),
     ],
 )
