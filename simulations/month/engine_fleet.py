@@ -12,7 +12,7 @@ from functools import partial
 from agent.contract.actions.spec import Disrupts
 from brain.core.effects import Effect, Perform, SendPage, ShowIncident, ShowRun, Step, WriteIntent
 from brain.core.engine import Engine
-from brain.core.inputs import EventSeen, Input, OperatorCommand, StepResult
+from brain.core.inputs import EventSeen, Input, NodeState, OperatorCommand, StepResult
 from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import ModeSetting, Pack, Scalar, Settings
 from brain.core.rehearsal.timeline import Timeline
@@ -83,6 +83,8 @@ class EngineFleet(Simulator):
         super().__init__(
             engine or Engine(actions=ACTIONS), self._pack, month.nodes, times=times(month.profile)
         )
+        for node in month.nodes:  # each is heard before anything happens: what is usual is reckoned by how many there are
+            self.timeline.feed(NodeState(id=f"known:{node}", node=node, alive=True), self.start)
         self.world = World(self, month, "gpuward")
         self.world.job_ended = self._job_ended
         self.world.showed = self._showed

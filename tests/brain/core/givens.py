@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from brain.core.healing import approvals
+from brain.core.jobs_seen import JobSeen
 from brain.core.pack.spec import Mode, ModeSetting, Window
 from brain.core.state import Disruption, Hold, ModeOverride, Node, NodeJobs, Run, RunState
 from tests.brain.core.cell import GPU, LADDER, NOW, Cell, Given
@@ -188,12 +189,13 @@ def at_work(node: str, runbook: str = "other", jobs: tuple[str, ...] = ()) -> Gi
 
 
 def scheduler_says(
-    jobs: tuple[str, ...] = (), protected: str = "", why: str = "", *, known: bool = True
+    jobs: tuple[str, ...] = (), protected: str = "", why: str = "", *, known: bool = True, nodes: int = 0
 ) -> Given:
-    """What runs on n1."""
+    """What runs on n1. `nodes`: how many each job has; 0: the scheduler does not say."""
 
     def given(cell: Cell) -> None:
-        told = NodeJobs(at=NOW, known=known, jobs=list(jobs), protected=protected, why=why)
+        seen = [JobSeen(id=job, nodes=nodes) for job in jobs]
+        told = NodeJobs(at=NOW, known=known, jobs=list(jobs), protected=protected, why=why, seen=seen)
         cell.state.jobs["n1"] = told
 
     return given

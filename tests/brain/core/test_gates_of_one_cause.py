@@ -82,6 +82,28 @@ def test_in_a_large_cell_more_nodes_a_day_are_usual(nodes: int, waits: bool) -> 
     assert (cell.asks(limits.related) is not None) == waits
 
 
+@pytest.mark.parametrize(
+    ("nodes", "waits"), [(0, True), (512, True), (1499, True), (1500, False), (8192, False)]
+)
+def test_in_a_large_job_more_nodes_a_day_are_usual(nodes: int, waits: bool) -> None:
+    """One in 250: five of a job of 8,192 nodes are a quiet day. What size it has only its scheduler says."""
+    cell = Cell(FIVE_OF_J1, scheduler_says(("j1",), nodes=nodes))
+    assert (cell.asks(limits.related) == of_one_job(FIVE)) == waits
+
+
+def test_a_large_job_that_breaks_its_nodes_is_held() -> None:
+    """Its 32nd node of 8,000 within a day waits for people; that of another job does not."""
+    broken = tuple(f"x{number}" for number in range(32))
+    many = [Node(name=f"y{number}") for number in range(8000)]
+    for job, waits in (("j1", True), ("j2", False)):
+        cell = Cell(of_j1(*broken), scheduler_says((job,), nodes=8000))
+        cell.state.nodes |= {node.name: node for node in many}
+        assert (cell.asks(limits.related) is not None) == waits
+    cell = Cell(of_j1(*broken[:31]), scheduler_says(("j1",), nodes=8000))
+    cell.state.nodes |= {node.name: node for node in many}
+    assert cell.asks(limits.related) is None
+
+
 def test_a_run_waits_from_when_it_was_first_held_and_with_what_ran_there_then() -> None:
     """Never anew: none hold each other for ever."""
     cell = Cell(scheduler_says(("j1",)))
