@@ -66,7 +66,7 @@ class Session:
         """Runs until a part fails or until cancelled. At its end this brain no longer counts as holder of the lease."""
         config = self._config
         await server_check.check(client)
-        info = await log.ensure(client, config.cell, config.log, config.nats.replicas)
+        info = await log.ensure(client, config.cell, config.log, config.nats.replicas, alone=config.embedded)
         copy = await state_copy.read(client, config.cell) if self._replica.needs_copy(info) else b""
         await self._replica.until_restorable(info)
         self._replica.attach(info, copy)

@@ -26,6 +26,7 @@ SHORT_S = (
     3 * 86_400.0
 )  # a full log that reaches back less is short: incidents of a weekend are gone on Monday
 _GIB = 1024**3
+_DAY_S = 86_400.0
 
 
 async def broker(found: Installation) -> AsyncIterator[HealthLine]:
@@ -205,6 +206,20 @@ async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> Health
             t("{text}, and {wanted}: the server had no room", text=text, wanted=wanted),
             t("make room there, restart the brain"),
         )
+    if not config.embedded and _keeps_more(info, config):
+        return warn(
+            name,
+            t(
+                "{text} and {there} days, and this brain.toml says less ({max_bytes} GiB, {days} days): the larger is kept",
+                text=text,
+                there=f"{info.max_age_s / _DAY_S:.3g}",
+                max_bytes=f"{config.log.max_bytes / _GIB:.2f}",
+                days=f"{config.log.max_age_s / _DAY_S:.3g}",
+            ),
+            t(
+                "write the same [log] for each brain of the cell; to keep less, `nats stream edit` on the servers, too"
+            ),
+        )
     if info.bytes <= FULL * info.max_bytes:
         return ok(name, text)
     back_s = await _reaches_back_s(client, config.cell, info.first_seq)
@@ -222,6 +237,11 @@ async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> Health
         t("{text}: full, and only of the last {back_s} hours", text=text, back_s=f"{back_s / 3600:.0f}"),
         t("raise log.max_bytes"),
     )
+
+
+def _keeps_more(info: log.LogInfo, config: BrainConfig) -> bool:
+    """Has another brain, or a person, set limits that this one's configuration would make smaller?"""
+    return info.max_bytes > config.log.max_bytes or info.max_age_s > config.log.max_age_s
 
 
 async def _evidence(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine]:
