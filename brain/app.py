@@ -62,9 +62,9 @@ from brain.leader.jobs import JobQuestions
 from brain.leader.leader_watch import LeaderWatch, never_answered
 from brain.leader.leadership import Leadership
 from brain.leader.liveness import LivenessService
-from brain.leader.log_size import LogSize
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop, ReportListener
+from brain.leader.nats_watch import NatsWatch
 from brain.leader.node_reports import NodeReports
 from brain.leader.notes import BrainNotes
 from brain.leader.packs import PackUpdates
@@ -340,7 +340,7 @@ async def run(
             alerts=alerts,
             when_leading=(due_timers.restart, liveness.restart, watch.report_again, traces.begin),
         )
-        log_size = LogSize(config.cell)
+        nats_watch = NatsWatch(config.cell, config.nats.replicas)
         archiver = Archiver(config, leadership=leadership, clock=clock, alerts=alerts, notes=notes)
         session = Session(
             config=config,
@@ -356,7 +356,7 @@ async def run(
             liveness=liveness,
             packs=packs,
             pulse=PulseService(loop=loop, leadership=leadership, writer=writer),
-            log_size=log_size,
+            nats_watch=nats_watch,
             archiver=archiver,
             notes=notes,
         )
@@ -422,7 +422,7 @@ async def run(
             writer=writer,
             notes=notes,
             alerts=alerts,
-            log_size=log_size,
+            nats_watch=nats_watch,
             traces=traces,
             archive=archiver,
             disk=disk,

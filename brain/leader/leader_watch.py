@@ -38,8 +38,8 @@ def never_answered(key: Path, alerts: BrainAlerts) -> Callable[[str], None]:
         alerts.open(
             DISCONNECTED,
             f"this brain has never reached NATS ({why}), hears of no fault and can do nothing. {key} is not there, and nobody "
-            "can say whether the cell has another brain, whose key nodes obey: start the servers, or bring that key here (`gpuward "
-            "cell take`) and restart this brain",
+            "can say whether the cell has another brain, whose key nodes obey: start the servers, or bring that key here "
+            "(`gpuward cell take`) and restart this brain",
         )
 
     return tell

@@ -13,8 +13,8 @@ for package in $packages; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
 done
 prepare() {  # the guest's kernel: downloaded and unpacked, not installed; the identity provider, an older NATS server, and what
-             # gpuward needs on newer Pythons, where there are any: in environments of their own; the libraries that packages hold; what images are
-             # made of, where Debian 12 is
+             # gpuward needs on newer Pythons, where there are any: in environments of their own; the libraries that packages
+             # hold; what images are made of, where Debian 12 is
   [ "$(id -u)" = 0 ] || return 0
   release="$(dirname "$0")/../release"
   images=false
