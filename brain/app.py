@@ -78,6 +78,7 @@ from brain.leader.revoked_nodes import RevokedNodes
 from brain.leader.scheduler_rights import SchedulerRights
 from brain.leader.server_keeper import ServerKeeper
 from brain.leader.session import Session
+from brain.leader.shown_drains import ShownDrains
 from brain.leader.snapshots import SnapshotKeeper
 from brain.leader.steps import StepDispatcher
 from brain.leader.supervisor import Supervisor
@@ -457,6 +458,8 @@ async def run(
             notes=notes,
         )
         background.start(rights.serve(), "rights at schedulers")
+        shown_drains = ShownDrains(own.accounts, leadership=leadership, notes=notes)
+        background.start(shown_drains.serve(), "shown drains")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")
         refresh = AlertRefresh(notifier=notifier, replica=replica, leadership=leadership, notes=notes)

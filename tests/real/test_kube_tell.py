@@ -162,7 +162,8 @@ async def test_a_drain_that_is_taken_back_is_shown_as_that(clean: Plane) -> None
 
 
 async def test_the_roles_are_what_the_code_uses(clean: Plane) -> None:
-    """By the server's own audit log: each of the three verbs on events, the one on the status, and no more than the roles say."""
+    """By the server's own audit log: each of the three verbs on events, the one on the status, the list, and no more than
+    the roles say."""
     audit = clean.folder / "audit.log"
     said = len(audit.read_text().splitlines())
     site = Site(clean, *BOTH)
@@ -171,6 +172,7 @@ async def test_the_roles_are_what_the_code_uses(clean: Plane) -> None:
         await site.drain("inc-1")
         site.later()
         await site.resume("inc-1")
+    await site.kube.tell_anew()
     await site.kube.close()
     mine = [json.loads(line) for line in audit.read_text().splitlines()[said:]]
     mine = [one for one in mine if one["user"]["username"] == "system:serviceaccount:gpuward:gpuward"]
@@ -196,7 +198,7 @@ async def test_the_roles_are_what_the_code_uses(clean: Plane) -> None:
         "create events -n kube-system",
         "delete events -n default",
         "update nodes/status",
-        "list nodes",
+        "watch nodes",
     ):
         assert clean.kubectl("auth", "can-i", *request.split(), "--as", account, check=False).strip() == "no"
 
