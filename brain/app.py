@@ -54,17 +54,17 @@ from brain.leader.brain_view import LiveBrainView, LiveView
 from brain.leader.cell_services import cell_services
 from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
-from brain.leader.disk_watch import DiskWatch
+from brain.leader.disk_watch import DiskWatch, with_room
 from brain.leader.executor import EffectExecutor
 from brain.leader.history import HistoryWriter
 from brain.leader.intake import Intake
 from brain.leader.jobs import JobQuestions
-from brain.leader.leader_watch import LeaderWatch
+from brain.leader.leader_watch import LeaderWatch, never_answered
 from brain.leader.leadership import Leadership
 from brain.leader.liveness import LivenessService
-from brain.leader.log_size import LogSize
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop, ReportListener
+from brain.leader.nats_watch import NatsWatch
 from brain.leader.node_reports import NodeReports
 from brain.leader.notes import BrainNotes
 from brain.leader.packs import PackUpdates
@@ -78,6 +78,7 @@ from brain.leader.revoked_nodes import RevokedNodes
 from brain.leader.scheduler_rights import SchedulerRights
 from brain.leader.server_keeper import ServerKeeper
 from brain.leader.session import Session
+from brain.leader.shown_drains import ShownDrains
 from brain.leader.snapshots import SnapshotKeeper
 from brain.leader.steps import StepDispatcher
 from brain.leader.supervisor import Supervisor
@@ -135,20 +136,10 @@ async def run(
             jwt=jwts.brain_jwt(time.time()) if jwts else "",
             ca_file=server.ca_file if server else None,
         )
-        await signing_key_log.check(config, connection, stop)
-        signer = keys.CurrentSigner(config.signing_key)
         nats = CurrentClient()
         codec = Codec(config.cell)
         outbox = Outbox(config.cell)
         writer = LogWriter(codec, outbox, UnsentWords(config.data_dir / "unsent_words.json"))
-        readmodel = ReadModel(config.data_dir / "history.sqlite")
-        feed = Feed()
-        history = HistoryWriter(readmodel, feed)
-        stack.push_async_callback(history.close)
-        reader = readmodel.reader(Rests().pause)
-        stack.callback(reader.close)
-        prompt = readmodel.reader(no_pause)
-        stack.callback(prompt.close)
         snapshots = Snapshots(config.data_dir / "state.snapshot")
 
         # Pages and notes.
@@ -159,7 +150,7 @@ async def run(
         )
         stack.push_async_callback(notifier.close)
         clock = LogClock()
-        notes = BrainNotes(name, clock, history)
+        notes = BrainNotes(name, clock)
         alerts = BrainAlerts(
             brain=name,
             notifier=notifier,
@@ -167,6 +158,31 @@ async def run(
             background=background,
             file=config.data_dir / "alerts.json",
         )
+        await stack.enter_async_context(background)  # pages may go out from here on
+        alerts.resume()
+
+        # What people look up.
+        readmodel = await with_room(
+            config.data_dir, lambda: ReadModel(config.data_dir / "history.sqlite"), alerts, stop
+        )
+        feed = Feed()
+        history = HistoryWriter(readmodel, feed)
+        notes.begin(history)
+        stack.push_async_callback(history.close)
+        reader = readmodel.reader(Rests().pause)
+        stack.callback(reader.close)
+        prompt = readmodel.reader(no_pause)
+        stack.callback(prompt.close)
+
+        # Whom nodes obey.
+        await signing_key_log.check(
+            config,
+            connection,
+            stop,
+            silent=never_answered(config.signing_key, alerts),
+            after_s=config.nobody_leads_after_s,
+        )
+        signer = keys.CurrentSigner(config.signing_key)
 
         # The replica of the engine, and whether this brain may act.
         disk = DiskWatch(
@@ -325,7 +341,7 @@ async def run(
             alerts=alerts,
             when_leading=(due_timers.restart, liveness.restart, watch.report_again, traces.begin),
         )
-        log_size = LogSize(config.cell)
+        nats_watch = NatsWatch(config.cell, config.nats.replicas)
         archiver = Archiver(config, leadership=leadership, clock=clock, alerts=alerts, notes=notes)
         session = Session(
             config=config,
@@ -341,7 +357,7 @@ async def run(
             liveness=liveness,
             packs=packs,
             pulse=PulseService(loop=loop, leadership=leadership, writer=writer),
-            log_size=log_size,
+            nats_watch=nats_watch,
             archiver=archiver,
             notes=notes,
         )
@@ -407,7 +423,7 @@ async def run(
             writer=writer,
             notes=notes,
             alerts=alerts,
-            log_size=log_size,
+            nats_watch=nats_watch,
             traces=traces,
             archive=archiver,
             disk=disk,
@@ -419,7 +435,6 @@ async def run(
 
         # Everything runs; this ends first.
         await stack.enter_async_context(background)
-        alerts.resume()
         left = writer.say_what_was_left()
 
         async def note_what_was_left() -> None:
@@ -457,6 +472,8 @@ async def run(
             notes=notes,
         )
         background.start(rights.serve(), "rights at schedulers")
+        shown_drains = ShownDrains(own.accounts, leadership=leadership, notes=notes)
+        background.start(shown_drains.serve(), "shown drains")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")
         refresh = AlertRefresh(notifier=notifier, replica=replica, leadership=leadership, notes=notes)

@@ -195,6 +195,48 @@ _MACHINERY: Mapping[str, tuple[Panel, ...]] = {
             (f"increase(gpuward_inputs_malformed_total[$__rate_interval]) {_OF_CELL}", "{{instance}}"),
         ),
     ),
+    "NATS": (
+        _lines(
+            "Servers that have all of it",
+            "Of each thing that the brain keeps there. Below the first line: when another server dies, the cell may stand.",
+            (f"gpuward_nats_copies_wanted {_LED}", "wanted"),
+            (f"gpuward_nats_copies_current {_LED}", "{{stream}}"),
+        ),
+        _lines(
+            "Streams that a server leads",
+            "One that leads all of them is no trouble; one that leads none since an hour may be away.",
+            (f"gpuward_nats_server_leads {_LED}", "{{server}}"),
+        ),
+        _lines(
+            "Streams of which a server lacks something",
+            "More than 0 for minutes: it is away, or its disk does not keep up. And those that nobody leads.",
+            (f"gpuward_nats_server_behind {_LED}", "{{server}}"),
+            (f"gpuward_nats_leaderless_streams {_LED}", "led by nobody"),
+        ),
+        _lines(
+            "Answer of the server",
+            "Of the one that each brain is connected to; beyond 100 ms everything waits for it.",
+            (f"gpuward_nats_rtt_seconds {_OF_CELL}", "{{instance}}"),
+            unit="s",
+        ),
+        _lines(
+            "Room that is taken",
+            "By what is kept there; the evidence goes by itself beyond its limit.",
+            (f"gpuward_nats_stream_bytes {_LED}", "{{stream}}"),
+            unit="bytes",
+        ),
+        _lines(
+            "What the account takes",
+            "Of the servers' disk and memory; where the account has a limit an alert comes at 90 %.",
+            (f"gpuward_nats_account_bytes {_LED}", "{{store}}"),
+            unit="bytes",
+        ),
+        _lines(
+            "Versions of the servers",
+            "That brains are connected to: during an upgrade two, afterwards one.",
+            (f"count by (version) (gpuward_nats_server {_OF_CELL})", "{{version}}"),
+        ),
+    ),
     "Nodes, as the leader hears them": (
         _lines(
             "Oldest beat",

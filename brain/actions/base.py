@@ -211,6 +211,12 @@ class Telling(Protocol):
         """
         ...
 
+    async def tell_anew(self) -> list[str]:
+        """Sets right what stands there, on whichever node, and is not what the marks say now. Returns which nodes, as they are
+        called there. Errors as in `Action`; it may be repeated.
+        """
+        ...
+
 
 class NodeCommands(Protocol):
     """Sends commands to nodes, for actions whose remedy is on another machine than the fault."""

@@ -22,7 +22,7 @@ from typing import Any
 from agent.contract.errors import ActionError, Refused, Unreachable
 from brain.actions import kube_conditions, kube_off, kube_tell
 from brain.actions.base import Job, Wanted, always
-from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, Response
+from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, ok
 from brain.actions.kube_options import KubeOptions, PodRules, read
 from brain.actions.marks import REASON, Mark, added, owns, without, written
 from brain.actions.marks import read as marks_of
@@ -68,7 +68,7 @@ class Kubernetes:
         self._rules = rules
         self._node_name = node_name
         self._rights = rights
-        self._teller = kube_tell.NodeTeller(api, tell)
+        self._teller = kube_tell.NodeTeller(api, tell, self._named, _marks)
 
     @property
     def name(self) -> str:
@@ -142,12 +142,11 @@ class Kubernetes:
 
     async def tell(self, node: str, incidents: Collection[str], before: Sequence[Mark] = ()) -> None:
         """As in Telling."""
+        await self._teller.tell(self._of(node), incidents, before)
 
-        async def look() -> tuple[Node, tuple[Mark, ...]]:
-            found = await self._node(node)
-            return found, _marks(found)
-
-        await self._teller.tell(self._of(node), look, incidents, before)
+    async def tell_anew(self) -> list[str]:
+        """As in Telling: the condition of each Node object, also of those that no pattern of ours names any more."""
+        return await self._teller.tell_anew()
 
     async def jobs(self, node: str) -> list[Job]:
         """As in Scheduler: pods, except those of DaemonSets, mirrors of static pods, and finished ones."""
@@ -253,7 +252,7 @@ class Kubernetes:
             body = {**patch, "metadata": {**patch["metadata"], "resourceVersion": version}}
             answer = await self._api.request("PATCH", path, query=[("fieldManager", MANAGER)], body=body)
             if answer.status != CONFLICT:
-                _ok(answer, node)
+                ok(answer, node)
                 return True
         raise Unreachable(f"{node} changes so often that nothing could be changed: {answer.message}")
 
@@ -263,25 +262,21 @@ class Kubernetes:
             return await self.marks(node)
 
     async def _node(self, node: str) -> Node:
-        answer = await self._api.request("GET", f"/api/v1/nodes/{self._of(node)}")
+        return await self._named(self._of(node))
+
+    async def _named(self, name: str) -> Node:
+        """A Node object by its own name."""
+        answer = await self._api.request("GET", f"/api/v1/nodes/{name}")
         if answer.status == NOT_FOUND:
-            raise Refused(f"Kubernetes has no node {self._of(node)}")
-        return _ok(answer, node)
+            raise Refused(f"Kubernetes has no node {name}")
+        return ok(answer, name)
 
     async def _pods(self, query: Sequence[tuple[str, str]], where: str = "/api/v1/pods") -> list[Pod]:
-        pods: list[Pod] = []
-        more = ""
-        while True:
-            paged = [*query, ("limit", str(PAGE)), *([("continue", more)] if more else [])]
-            body = _ok(await self._api.request("GET", where, query=paged), "pods")
-            pods += body.get("items") or []
-            more = str((body.get("metadata") or {}).get("continue") or "")
-            if not more:
-                return pods
+        return [one async for one in self._api.pages(where, query, most=PAGE)]
 
     async def _pod(self, path: str) -> Pod | None:
         answer = await self._api.request("GET", path)
-        return None if answer.status == NOT_FOUND else _ok(answer, path)
+        return None if answer.status == NOT_FOUND else ok(answer, path)
 
     async def _gone(self, path: str, uid: str) -> bool:
         pod = await self._pod(path)
@@ -292,14 +287,6 @@ class Kubernetes:
         if _NAME.fullmatch(name) is None:
             raise Refused(f"{name!r} is not the name of a Kubernetes node")
         return name
-
-
-def _ok(answer: Response, what: str) -> Mapping[str, Any]:
-    if answer.status == TOO_MANY:
-        raise Unreachable(f"{what}: the server is busy: {answer.message}")
-    if not 200 <= answer.status < 300:
-        raise Refused(f"{what}: {answer.message}")
-    return answer.body
 
 
 def _meta(thing: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -395,5 +382,6 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Kubernetes:
     """Builds the scheduler of a configuration table; ConfigError names the key."""
     want: KubeOptions = read(table, where)
     lists = (kube_conditions.RIGHT,) if want.conditions or want.states else ()
-    rights, api = (*RIGHTS, *lists, *kube_tell.rights(want.tell)), KubeApi(want.access(where))
+    rights = tuple(dict.fromkeys((*RIGHTS, *lists, *kube_tell.rights(want.tell))))
+    api = KubeApi(want.access(where))
     return Kubernetes(name, api, want.rules(), node_name=want.node_name, rights=rights, tell=want.tell)

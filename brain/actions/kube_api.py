@@ -8,7 +8,7 @@ for it.
 import asyncio
 import importlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,15 @@ def readable(kubeconfig: Path, key: str) -> None:
         raise ConfigError(f"{key}: {kubeconfig} cannot be read: {error.strerror}") from error
 
 
+def ok(answer: Response, what: str) -> Mapping[str, Any]:
+    """What a response with a status of 2xx has. Unreachable: the server is busy. Refused: it says no."""
+    if answer.status == TOO_MANY:
+        raise Unreachable(f"{what}: the server is busy: {answer.message}")
+    if not 200 <= answer.status < 300:
+        raise Refused(f"{what}: {answer.message}")
+    return answer.body
+
+
 class KubeApi:
     """One API server. It connects at the first request and reads credentials again when the server refuses them."""
 
@@ -105,6 +114,20 @@ class KubeApi:
         if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT, TOO_MANY):
             return answer
         raise Refused(text)
+
+    async def pages(
+        self, path: str, query: Sequence[tuple[str, str]] = (), *, most: int
+    ) -> AsyncIterator[Mapping[str, Any]]:
+        """Everything in a list, asked for in pages of `most`. Refused: there is no such list. Other errors as of `request`."""
+        more = ""
+        while True:
+            paged = [*query, ("limit", str(most)), *([("continue", more)] if more else [])]
+            body = ok(await self.request("GET", path, query=paged), path.rpartition("/")[2])
+            for one in body.get("items") or []:
+                yield one
+            more = str((body.get("metadata") or {}).get("continue") or "")
+            if not more:
+                return
 
     async def may(self, verb: str, resource: str, subresource: str, namespace: str = "") -> bool:
         """Asks whether our account may do this (a SelfSubjectAccessReview), in every namespace where none is given. Errors as of

@@ -6,12 +6,11 @@ every AGAIN_S while it lasts. What is on the log it learns from there (`mark_pub
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from agent.contract.errors import Refused
 from agent.contract.messages import Severity, clip
 from brain.actions import kube_states
 from brain.actions.kube_api import KubeApi
@@ -23,6 +22,7 @@ from brain.polling import ask_on
 
 SOURCE = "kubernetes"
 PAGE = 100  # nodes in one response: some 15 KB each
+NODES = "/api/v1/nodes"
 AGAIN_S = 1800.0
 MAX_PAUSE_S = 600.0  # between looks while the API server does not answer
 RIGHT = ("list", "nodes", "")
@@ -87,7 +87,7 @@ class NodeConditions:
     async def look(self) -> int:
         """Looks once and returns how many reports were published. ActionError: the server does not say."""
         published, states, now_s = 0, [], self._clock()
-        async for found in self._pages("/api/v1/nodes"):
+        async for found in self._api.pages(NODES, most=PAGE):
             name = ours(self._want.node_name, str((found.get("metadata") or {}).get("name") or "")).partition(
                 "."
             )[0]
@@ -102,9 +102,8 @@ class NodeConditions:
             ]
             published += self._tell(name, sorted(conditions, key=lambda one: str(one["type"])))
         if self._want.states:
-            pods = [
-                one async for one in self._pages("/api/v1/pods", ("fieldSelector", "status.phase=Pending"))
-            ]
+            pending = [("fieldSelector", "status.phase=Pending")]
+            pods = [one async for one in self._api.pages("/api/v1/pods", pending, most=PAGE)]
             waiting = [
                 job for pod in pods if (job := kube_states.waiting(pod, self._want.gpu_resource, now_s))
             ]
@@ -153,19 +152,6 @@ class NodeConditions:
         self._put(report)
         self.mark_published(report)
         return 1
-
-    async def _pages(self, path: str, *which: tuple[str, str]) -> AsyncIterator[Mapping[str, Any]]:
-        more = ""
-        while True:
-            query = [("limit", str(PAGE)), *which, *([("continue", more)] if more else [])]
-            answer = await self._api.request("GET", path, query=query)
-            if answer.status != 200:
-                raise Refused(f"{path.rpartition('/')[2]}: {answer.message}")
-            for one in answer.body.get("items") or []:
-                yield one
-            more = str((answer.body.get("metadata") or {}).get("continue") or "")
-            if not more:
-                return
 
 
 def listeners(

@@ -5,7 +5,8 @@
     condition  GpuwardFault: True while a mark of ours stands, with the first one's cause as its reason; False afterwards
 
 It is made from what stands on the server (marks, condition, events), whichever brain wrote it, and may be repeated at any time:
-what is shown already is not shown again. The server forgets events after an hour; a step that drains later shows it again.
+what is shown already is not shown again. The server forgets events after an hour; a step that drains later shows it again. A
+condition stands until somebody changes it: all of them are compared with the marks now and then (brain/leader/shown_drains.py).
 
 Sources: Kubernetes, "Event v1 core" and "Node Status"; node-problem-detector, pkg/exporters/k8sexporter (a strategic merge patch
 of the status, which merges conditions by their type; lastHeartbeatTime is the time of the write).
@@ -17,9 +18,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from agent.contract.errors import ActionError, Refused, Unreachable
+from agent.contract.errors import ActionError, Unreachable
 from agent.contract.messages import clip
-from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, STRATEGIC, TOO_MANY, KubeApi, Response
+from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, STRATEGIC, KubeApi, ok
 from brain.actions.kube_options import CONDITION
 from brain.actions.marks import Mark, owns
 
@@ -33,14 +34,14 @@ BEGUN, ADDED, REMOVED, ENDED = (
 )
 RIGHTS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     EVENTS: (("get", "events", ""), ("create", "events", ""), ("patch", "events", "")),
-    CONDITIONS: (("patch", "nodes", "status"),),
+    CONDITIONS: (("patch", "nodes", "status"), ("list", "nodes", "")),
 }
 _AGAIN = 5  # how often a write is decided again, when somebody else has written in between
 _MOST_TEXT = 1000  # characters; the server takes 1024 in an event's message
+_PAGE = 100  # Node objects in one response: some 15 KB each
 _QUERY = [("fieldManager", MANAGER)]
 
 Node = Mapping[str, Any]
-Look = Callable[[], Awaitable[tuple[Node, Sequence[Mark]]]]  # the Node as it is now, and our marks on it
 
 
 def rights(tell: Collection[str]) -> tuple[tuple[str, str, str], ...]:
@@ -57,35 +58,61 @@ class NodeTeller:
     """That of one cluster."""
 
     def __init__(
-        self, api: KubeApi, tell: Collection[str], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        api: KubeApi,
+        tell: Collection[str],
+        look: Callable[[str], Awaitable[Node]],
+        marks: Callable[[Node], Sequence[Mark]],
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`tell`: as in the options."""
+        """`tell`: as in the options. `look` gets a Node object by its name as it is now, `marks` finds our marks on it."""
         self._api = api
         self._tell = frozenset(tell)
+        self._look = look
+        self._marks = marks
         self._clock = clock
 
-    async def tell(self, name: str, look: Look, incidents: Collection[str], before: Sequence[Mark]) -> None:
+    async def tell(self, name: str, incidents: Collection[str], before: Sequence[Mark]) -> None:
         """As in Telling; `name` is that of the Node object. What fails does not keep the rest from being shown."""
         failed: list[ActionError] = []
         if CONDITIONS in self._tell:
             try:
-                await self._condition(name, look)
+                await self._condition(name)
             except ActionError as error:
                 failed.append(error)
         if EVENTS in self._tell:
             try:
-                _, marks = await look()
+                marks = self._marks(await self._look(name))
                 for incident in sorted(incidents):
                     await self._event(name, incident, marks, before)
             except ActionError as error:
                 failed.append(error)
-        if failed:
-            raise type(failed[0])("; ".join(map(str, failed)))
+        _raise(failed)
 
-    async def _condition(self, name: str, look: Look) -> None:
+    async def tell_anew(self) -> list[str]:
+        """As in Telling. What fails of one node does not keep the others from it."""
+        wrong = (
+            [
+                str((one.get("metadata") or {}).get("name") or "")
+                async for one in self._api.pages("/api/v1/nodes", most=_PAGE)
+                if not is_shown(_condition_of(one), self._marks(one))
+            ]
+            if CONDITIONS in self._tell
+            else []
+        )
+        failed: list[ActionError] = []
+        for name in wrong:
+            try:
+                await self._condition(name)
+            except ActionError as error:
+                failed.append(error)
+        _raise(failed)
+        return wrong
+
+    async def _condition(self, name: str) -> None:
         for _ in range(_AGAIN):
-            found, marks = await look()
-            wanted = condition(_condition_of(found), marks, _stamp(self._clock()))
+            found = await self._look(name)
+            wanted = condition(_condition_of(found), self._marks(found), _stamp(self._clock()))
             if wanted is None:
                 return
             version = (found.get("metadata") or {}).get("resourceVersion")
@@ -93,7 +120,7 @@ class NodeTeller:
             path = f"/api/v1/nodes/{name}/status"
             answer = await self._api.request("PATCH", path, query=_QUERY, body=body, patch=STRATEGIC)
             if answer.status != CONFLICT:
-                _done(answer, name)
+                ok(answer, name)
                 return
         raise Unreachable(f"{name} changes so often that nothing could be changed: {answer.message}")
 
@@ -123,7 +150,7 @@ class NodeTeller:
                 path = f"{folder}/{meta['name']}"
                 answer = await self._api.request("PATCH", path, query=_QUERY, body=body)
             if answer.status not in (CONFLICT, NOT_FOUND):  # somebody was quicker; it has just expired
-                _done(answer, "events")
+                ok(answer, "events")
                 return
         raise Unreachable(f"{name} changes so often that nothing could be changed: {answer.message}")
 
@@ -131,26 +158,36 @@ class NodeTeller:
         answer = await self._api.request("GET", f"{folder}/{event}")
         if answer.status == NOT_FOUND:
             return None
-        _done(answer, "events")
+        ok(answer, "events")
         return answer.body
 
 
 def condition(there: Mapping[str, Any] | None, marks: Sequence[Mark], now: str) -> Mapping[str, Any] | None:
     """Our condition as it should be, from the one that is there and our marks; None: there is nothing to write."""
-    was = there.get("status") if there else None
-    if not marks and was in (None, "False"):
+    if not marks and is_shown(there, marks):
         return None
-    status = "True" if marks else "False"
+    says = _state(marks)
+    since = there.get("lastTransitionTime") if there and there.get("status") == says["status"] else None
+    return {"type": CONDITION, **says, "lastHeartbeatTime": now, "lastTransitionTime": since or now}
+
+
+def is_shown(there: Mapping[str, Any] | None, marks: Sequence[Mark]) -> bool:
+    """Does our condition say what our marks say? One that says that there is none needs no further word."""
+    if not marks:
+        return there is None or there.get("status") == "False"
+    return there is not None and {**there, **_state(marks)} == there
+
+
+def _state(marks: Sequence[Mark]) -> Mapping[str, str]:
+    """What our condition says, without its times."""
+    if not marks:
+        return {
+            "status": "False",
+            "reason": "NoGpuwardDrain",
+            "message": "gpuward does not drain the node",
+        }
     says = "; ".join(f"{mark.why} [{mark.incident}]" for mark in marks)
-    since = there.get("lastTransitionTime") if there and was == status else None
-    return {
-        "type": CONDITION,
-        "status": status,
-        "reason": camel(marks[0].why) if marks else "NoGpuwardDrain",
-        "message": clip(says, _MOST_TEXT) if marks else "gpuward does not drain the node",
-        "lastHeartbeatTime": now,
-        "lastTransitionTime": since or now,
-    }
+    return {"status": "True", "reason": camel(marks[0].why), "message": clip(says, _MOST_TEXT)}
 
 
 def camel(why: str) -> str:
@@ -212,8 +249,6 @@ def _stamp(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _done(answer: Response, what: str) -> None:
-    if answer.status == TOO_MANY:
-        raise Unreachable(f"{what}: the server is busy: {answer.message}")
-    if not 200 <= answer.status < 300:
-        raise Refused(f"{what}: {answer.message}")
+def _raise(failed: Sequence[ActionError]) -> None:
+    if failed:
+        raise type(failed[0])("; ".join(map(str, failed)))

@@ -31,14 +31,16 @@ async def offer(client: Client, config: BrainConfig, note: Callable[[str, str], 
     kind and the text.
     """
     try:
-        await ensure(client, config.cell, config.evidence, config.nats.replicas)
+        await ensure(client, config.cell, config.evidence, config.nats.replicas, alone=config.embedded)
     except (*LOST, ConfigError, Unreachable) as error:
         if client.is_closed:
             raise
         note("brain.evidence_failed", f"evidence bundles cannot be kept in NATS: {error}")
 
 
-async def ensure(client: Client, cell: str, config: EvidenceConfig, replicas: int = 1) -> None:
+async def ensure(
+    client: Client, cell: str, config: EvidenceConfig, replicas: int = 1, *, alone: bool = False
+) -> None:
     """Creates the bucket or updates its limits; raises as `log.ensure_stream`."""
     wanted = StreamConfig(
         name=subjects.evidence_stream(cell),
@@ -53,7 +55,7 @@ async def ensure(client: Client, cell: str, config: EvidenceConfig, replicas: in
         max_msg_size=2 * subjects.MAX_BUNDLE_CHUNK,
         num_replicas=replicas,
     )
-    await log.ensure_stream(client, wanted, "evidence.max_bytes", least=LEAST_BYTES)
+    await log.ensure_stream(client, wanted, "evidence.max_bytes", least=LEAST_BYTES, alone=alone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

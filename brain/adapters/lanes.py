@@ -10,6 +10,7 @@ takes is forgotten after MAX_AGE_S, since agents offer again what was not acknow
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ _ACK_WAIT_S = 60.0  # longer than anything is kept
 _HEARTBEAT_S = 1.0
 _LOST_AFTER_S = 4.0  # without a message or heartbeat for so long, the consumer is gone
 _CHECK_S = 0.5
+_AGAIN_S = 5.0  # after the servers could not say whether a lane has all its copies, it is asked again
 _INACTIVE_S = 300.0
 # Of a stream whose servers elect its leader, or that is gone.
 _PASSING = (TimeoutError, nats.errors.TimeoutError, ServiceUnavailableError, NotFoundError)
@@ -109,6 +111,7 @@ class Lanes:
         self._lanes = lanes(cell)
         self._replicas = 1
         self._heard: dict[int, float] = {}
+        self._unsure: dict[int, float] = {}  # lanes that may lack copies, and when that is asked again
         self._asked: set[int] = (
             set()
         )  # the lanes whose former consumer is gone, and whose new one nobody has confirmed yet
@@ -118,7 +121,8 @@ class Lanes:
         left to `taken`.
         """
         self._replicas = replicas
-        _told(await self._each(self._ensure))
+        again_s = self._clock() + _AGAIN_S
+        self._unsure = dict.fromkeys(_told(await self._each(self._ensure)), again_s)
 
     @contextlib.asynccontextmanager
     async def taken(
@@ -197,6 +201,7 @@ class Lanes:
                 if error.err_code != _NO_MEMORY and not _without_peers(error):
                     raise
                 raise NoRoom(_NO_ROOM_TEXT) from error
+        self._unsure.pop(number, None)
 
     async def _consume(self, number: int, inbox: str) -> None:
         """Makes the lane's only consumer anew: it ends the deliveries to whoever led before.
@@ -240,13 +245,25 @@ class Lanes:
                 await asyncio.sleep(_CHECK_S)
                 now_s = self._clock()
                 for number, heard_s in self._heard.items():
-                    idle = number not in mending or mending[number].done()
-                    if idle and now_s - heard_s >= _LOST_AFTER_S:
-                        mending[number] = asyncio.create_task(
-                            self._mend(number, inbox, interrupted), name=f"lane {number}"
-                        )
+                    if number in mending and not mending[number].done():
+                        continue
+                    if now_s - heard_s >= _LOST_AFTER_S:
+                        work = self._mend(number, inbox, interrupted)
+                    elif now_s >= self._unsure.get(number, math.inf):
+                        work = self._complete(number)
+                    else:
+                        continue
+                    mending[number] = asyncio.create_task(work, name=f"lane {number}")
         finally:
             await end(*mending.values())
+
+    async def _complete(self, number: int) -> None:
+        """Makes the copies of a lane that is delivered, and of which the servers could not say anything before."""
+        try:
+            await self._ensure(number)
+        except LOST as error:
+            _log.info("lane %d of cell %s may lack copies: %s", number, self._cell, error)
+            self._unsure[number] = self._clock() + _AGAIN_S
 
     async def _mend(self, number: int, inbox: str, interrupted: Callable[[], None]) -> None:
         try:

@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -41,6 +42,7 @@ from brain.adapters.server_words import asked_at, parse_delivery
 from brain.nats_config import LogConfig
 
 _log = logging.getLogger(__name__)
+Number = TypeVar("Number", int, float)
 
 BATCH = 256  # messages that are handled before other tasks run
 IN_FLIGHT = 16 * BATCH  # sent by the server and not yet taken
@@ -77,10 +79,14 @@ class LogInfo:
     # What it takes, and what it may
     bytes: int
     max_bytes: int
+    # Older messages go; 0: none
+    max_age_s: float
 
 
-async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1) -> LogInfo:
-    """Creates the stream of a cell or updates its limits, and returns its extent.
+async def ensure(
+    client: Client, cell: str, config: LogConfig, replicas: int = 1, *, alone: bool = False
+) -> LogInfo:
+    """Creates the stream of a cell or updates its limits, and returns its extent. `alone`: of `ensure_stream`.
 
     A server that has just started may need a moment for JetStream. ConfigError: the stream exists with other subjects or
     storage than ours.
@@ -95,14 +101,16 @@ async def ensure(client: Client, cell: str, config: LogConfig, replicas: int = 1
         duplicate_window=config.duplicate_window_s,
         num_replicas=replicas,
     )
-    await ensure_stream(client, wanted, "log.max_bytes", least=LEAST_BYTES)
+    await ensure_stream(client, wanted, "log.max_bytes", least=LEAST_BYTES, alone=alone)
     return await info(client, cell)
 
 
-async def ensure_stream(client: Client, wanted: StreamConfig, key: str, *, least: int) -> None:
+async def ensure_stream(
+    client: Client, wanted: StreamConfig, key: str, *, least: int, alone: bool = False
+) -> None:
     """Creates a stream or updates its limits, and how many copies there are at least. Where the server has no room for its
-    max_bytes it gets less, down to `least`; `key` is the key of max_bytes in the configuration. ConfigError: the stream exists
-    with other subjects or storage.
+    max_bytes it gets less, down to `least`; `key` is the key of max_bytes in the configuration. `alone`: no other brain has set
+    its limits, so they may become smaller. ConfigError: the stream exists with other subjects or storage.
     """
     manager = client.jsm()
     for _ in range(_ENSURE_TRIES):
@@ -119,7 +127,8 @@ async def ensure_stream(client: Client, wanted: StreamConfig, key: str, *, least
                         f"NATS stream {wanted.name} has storage {found.storage} and subjects {found.subjects}: "
                         f"it was not made by gpuward; remove it or set another `cell`"
                     )
-                await _update(manager, found, wanted.evolve(num_replicas=copies.of(found)), key)
+                limits = wanted if alone else _not_smaller(found, wanted, key)
+                await _update(manager, found, limits.evolve(num_replicas=copies.of(found)), key)
                 await copies.at_least(client, wanted.name or "", wanted.num_replicas or 1)
             return
         except (OSError, TimeoutError, ServiceUnavailableError, NoStreamResponseError):
@@ -145,6 +154,42 @@ async def _add(manager: JetStreamManager, wanted: StreamConfig, key: str, least:
         bytes_ //= 2  # other streams need room as well
         await manager.update_stream(wanted.evolve(max_bytes=bytes_))
         _log.warning("NATS has no room for %s: it keeps at most %d MiB", key, bytes_ // 1024**2)
+
+
+def _not_smaller(found: StreamConfig, wanted: StreamConfig, key: str) -> StreamConfig:
+    """With the limits of the stream that is there where ours are smaller: those are another brain's, and what is within them must
+    not go because a line is missing in a second brain.toml.
+    """
+    table = key.partition(".")[0]
+    kept = wanted.evolve(
+        max_bytes=_larger(found.max_bytes, wanted.max_bytes),
+        max_age=_larger(found.max_age, wanted.max_age),
+        duplicate_window=_larger(found.duplicate_window, wanted.duplicate_window),
+    )
+    if (kept.max_bytes, kept.max_age) != (wanted.max_bytes, wanted.max_age):
+        _log.warning(
+            "%s keeps up to %s, as another brain or a person has set it, and [%s] of this brain.toml says %s: the larger is "
+            "kept, so that nothing is dropped. Write the same [%s] for each brain of the cell; to keep less, say so to the "
+            "servers, too (`nats stream edit %s`)",
+            wanted.name,
+            _limits_text(kept),
+            table,
+            _limits_text(wanted),
+            table,
+            wanted.name,
+        )
+    return kept
+
+
+def _larger(there: Number | None, ours: Number | None) -> Number:
+    """Of two limits; 0 and less is none."""
+    return max(there, ours) if there and ours and there > 0 and ours > 0 else 0
+
+
+def _limits_text(stream: StreamConfig) -> str:
+    size = f"{stream.max_bytes // 1024**2} MiB" if stream.max_bytes and stream.max_bytes > 0 else "any size"
+    age = f"{stream.max_age / 86400:.3g} days" if stream.max_age else "any age"
+    return f"{size} and {age}"
 
 
 def _no_room(error: APIError) -> bool:
@@ -189,6 +234,7 @@ async def info(client: Client, cell: str) -> LogInfo:
         last_seq=found.state.last_seq,
         bytes=found.state.bytes,
         max_bytes=found.config.max_bytes or 0,
+        max_age_s=found.config.max_age or 0.0,
     )
 
 

@@ -35,6 +35,7 @@ START_WITHIN_S = 10.0
 STOP_WITHIN_S = 10.0
 _RELOAD_WITHIN_S = 5.0
 _POLL_S = 0.01
+_STARVED_BYTES = 1024**2  # a server that does not start on a disk with less than that lacks space
 _PR_SET_PDEATHSIG = 1
 _log = logging.getLogger(__name__)
 # Loaded here, since hardly anything is allowed in the child between fork and exec.
@@ -69,6 +70,7 @@ class NatsServer:
         self._behind = False  # the server has not read them yet
         self._log = ServerLog(folder / "nats.log")
         self._process: subprocess.Popen[bytes] | None = None
+        self._starved = False  # it did not start, for want of space
         self._reloading = threading.Lock()
 
     @property
@@ -140,8 +142,9 @@ class NatsServer:
             self._reload()
 
     def start(self) -> None:
-        """Starts the server and waits until it answers. ConfigError: the port is taken, no binary, a damaged file."""
-        (self._folder / "js").mkdir(parents=True, exist_ok=True)
+        """Starts the server and waits until it answers. ConfigError: the port is taken, no binary, a damaged file. OSError: a
+        file cannot be written.
+        """
         self._end_orphan()
         _check_host(self._host)
         if self._authority:
@@ -151,12 +154,13 @@ class NatsServer:
                 f"port {self._port} of {self._host} is taken by another program: stop it, "
                 f"or set nats.embedded.port to a free port"
             )
-        process = self._spawn()
         try:
-            self._await_health(process)
+            self._await_health(self._spawn())
         except BaseException:
+            self._starved = self._no_room()
             self.stop()
             raise
+        self._starved = False
 
     async def restart(self) -> None:
         """Stops the server and starts it again on the same files; also one that has died. ConfigError, OSError: it does not
@@ -164,17 +168,22 @@ class NatsServer:
         """
         await asyncio.to_thread(self.stop)
         # Not in a thread: the server gets a signal when the thread ends that has started it.
-        process = self._spawn()
         try:
-            await asyncio.to_thread(self._await_health, process)
+            await asyncio.to_thread(self._await_health, self._spawn())
         except BaseException:
+            self._starved = self._no_room()
             await asyncio.to_thread(self.stop)
             raise
+        self._starved = False
 
     def out_of_space(self) -> bool:
-        """Could it not write a file since its start? It does not try again by itself, even when there is space (2.15.1)."""
-        self._log.look()
-        return self._log.out_of_space
+        """Could it not write a file since its start, or not start for want of space? A running one does not try again by itself,
+        even when there is space (2.15.1).
+        """
+        if self.running():
+            self._log.look()
+            return self._log.out_of_space
+        return self._starved
 
     def take_refused(self) -> Mapping[str, int]:
         """The nodes to which it refused a message or a subscription since the last call, and how many. Bounds its log."""
@@ -183,8 +192,14 @@ class NatsServer:
         return self._log.take_refused()
 
     def free_bytes(self) -> int:
-        """Space on the disk of its files that it may use."""
+        """Space on the disk of its files that it may use. OSError: nobody knows."""
         return shutil.disk_usage(self._folder).free
+
+    def _no_room(self) -> bool:
+        try:
+            return self.free_bytes() < _STARVED_BYTES
+        except OSError:
+            return False
 
     @property
     def folder(self) -> Path:
@@ -192,6 +207,7 @@ class NatsServer:
         return self._folder
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
+        (self._folder / "js").mkdir(parents=True, exist_ok=True)
         # Once for each start: a server that runs takes no other.
         self._limit = store_limit(self._config, self._folder / "js", self._needed_bytes)
         self._write_config()
@@ -319,7 +335,8 @@ def of(config: BrainConfig) -> NatsServer:
 @contextlib.contextmanager
 def embedded(config: BrainConfig) -> Iterator[NatsServer]:
     """The server of a configuration, with its nodes and those of the cell, while the context is open. Where the registry cannot
-    be read, it lets in whom it let in before.
+    be read, it lets in whom it let in before. Where the disk has no room for a start it does not run yet: people are told, and
+    it is started when there is some (brain/leader/server_keeper.py).
     """
     server = of(config)
     registry = CellRegistry(config.registry_file, config.nats.embedded.nodes)
@@ -329,7 +346,12 @@ def embedded(config: BrainConfig) -> Iterator[NatsServer]:
         joined = admitted_nodes.read(server.folder)
         _log.error("%s. NATS lets in the %d nodes that it let in before", error, len(joined))
     server.admit({**joined, **config.nats.embedded.nodes})
-    server.start()
+    try:
+        server.start()
+    except (ConfigError, OSError) as error:
+        if not server.out_of_space():
+            raise
+        _log.error("%s has no space left, and the NATS server does not start: %s", server.folder, error)
     try:
         yield server
     finally:

@@ -3,26 +3,35 @@
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 
 from nats.js.errors import NotFoundError
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
+from agent.shared import reasons
 from agent.shared.nats_connection import LOST, NatsConnection, close
 from brain.config import BrainConfig
 
-ANSWER_WITHIN_S = 60.0
 PAUSE_S = 1.0
 
 
-async def check(config: BrainConfig, connection: NatsConnection, stop: asyncio.Event) -> None:
-    """ConfigError: the key is not there, and the log says that the cell has had a brain, or the servers do not answer for
-    ANSWER_WITHIN_S (or until `stop`); it says what to copy. An embedded server is for one brain: nothing is asked.
+async def check(
+    config: BrainConfig,
+    connection: NatsConnection,
+    stop: asyncio.Event,
+    *,
+    silent: Callable[[str], None] = lambda _: None,
+    after_s: float = 10.0,
+) -> None:
+    """ConfigError: the key is not there, and the log says that the cell has had a brain, or until `stop` nobody could say; it
+    says what to copy. An embedded server is for one brain: nothing is asked. `silent` hears why the servers do not
+    answer, once they have not for `after_s`, and an empty text when they do: without their answer the brain goes no further.
     """
     key = config.signing_key
     if config.embedded or key.exists():
         return
-    written = await _asked(config, connection, stop)
+    written = await _asked(config, connection, stop, silent, after_s)
     if written:
         raise ConfigError(
             f"{key} is not there, and another brain has written the log of cell {config.cell}: nodes obey its key and no "
@@ -32,19 +41,31 @@ async def check(config: BrainConfig, connection: NatsConnection, stop: asyncio.E
         )
 
 
-async def _asked(config: BrainConfig, connection: NatsConnection, stop: asyncio.Event) -> bool:
+async def _asked(
+    config: BrainConfig,
+    connection: NatsConnection,
+    stop: asyncio.Event,
+    silent: Callable[[str], None],
+    after_s: float,
+) -> bool:
     """Whether the log has had a message. ConfigError as above: servers that have just been started may take a while."""
-    until_s = time.monotonic() + ANSWER_WITHIN_S
+    until_s = time.monotonic() + after_s
     while True:
         try:
-            return await _is_written(config.cell, connection)
+            written = await _is_written(config.cell, connection)
         except LOST as error:
-            if time.monotonic() >= until_s or stop.is_set():
+            said = reasons.of_connection(error)
+            if stop.is_set():
                 raise ConfigError(
-                    f"{config.signing_key} is not there, and NATS does not answer ({error}), so nobody can say whether the cell "
+                    f"{config.signing_key} is not there, and NATS does not answer ({said}), so nobody can say whether the cell "
                     "has another brain, whose key nodes obey: start the brain when the servers run, or bring that key here "
                     "(`gpuward cell take`)"
                 ) from error
+            if time.monotonic() >= until_s:
+                silent(said)
+        else:
+            silent("")
+            return written
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), PAUSE_S)
 

@@ -8,6 +8,7 @@ from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 from brain.console.disk_view import DiskView
 from brain.console.feed import Feed
+from brain.console.nats_view import NatsSeen
 from brain.console.past_view import Named, Past
 from brain.core.context import Context
 from brain.core.inputs import OperatorCommand, Reported
@@ -363,8 +364,8 @@ class BrainView(Protocol):
         """
         ...
 
-    def log_room(self) -> tuple[int, int] | None:
-        """Returns the bytes that the log takes, and that it may take; None: the server has not said."""
+    def nats_seen(self) -> NatsSeen | None:
+        """Returns what the NATS servers have said last; None: nothing."""
         ...
 
     def node_jwt(self, name: str, node: CellNode) -> str:

@@ -6,9 +6,7 @@ Every brain answers; what only the leader knows (beats of nodes) is left out els
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
@@ -16,24 +14,15 @@ from prometheus_client.registry import Collector
 
 from agent import __version__
 from brain.console.brain_view import BrainView, NodeBeat, TraceView
+from brain.console.metric import Metric as Metric
+from brain.console.metric import Samples
+from brain.console.nats_metrics import NATS_METRICS
 from brain.core.state import IncidentState, RunState
 
-Samples = Iterable[tuple[tuple[str, ...], float]]
 VERSIONS = 10  # versions of agents with a sample of their own; the rarer ones are together
 OTHERS = "other"
 _VERSION = re.compile(r"[0-9A-Za-z.+_-]{1,40}")
 _OVER = (RunState.SUCCEEDED, RunState.EXHAUSTED, RunState.OBSERVED, RunState.CANCELLED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """One line of the table. `samples` gives the values of the labels, and a number, for each sample."""
-
-    name: str
-    help: str
-    kind: Literal["gauge", "counter"] = "gauge"
-    labels: tuple[str, ...] = ()
-    samples: Callable[[BrainView], Samples]
 
 
 def _one(value: Callable[[BrainView], float]) -> Callable[[BrainView], Samples]:
@@ -88,11 +77,6 @@ def _off(beat: NodeBeat) -> float:
     return abs(beat.clock_ahead_s or 0.0)
 
 
-def _room(brain: BrainView, which: int) -> Samples:
-    room = brain.log_room()
-    return [((), room[which])] if room else []
-
-
 def _known(value: float | None) -> Samples:
     return [((), value)] if value is not None else []
 
@@ -144,16 +128,7 @@ METRICS: tuple[Metric, ...] = (
         help="The log's time at that position, seconds since 1970.",
         samples=_one(lambda brain: brain.live.state.now),
     ),
-    Metric(
-        name="gpuward_log_bytes",
-        help="What the log takes on NATS; absent while that is not known.",
-        samples=lambda brain: _room(brain, 0),
-    ),
-    Metric(
-        name="gpuward_log_max_bytes",
-        help="What it may take; beyond it the oldest inputs go.",
-        samples=lambda brain: _room(brain, 1),
-    ),
+    *NATS_METRICS,
     Metric(
         name="gpuward_archive_position",
         help="The position up to which the log is in its archive; only of the leader, where there is one.",

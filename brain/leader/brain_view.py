@@ -16,6 +16,7 @@ from brain.cell.registry import CellNode
 from brain.config import BrainConfig
 from brain.console.brain_view import NodeBeat
 from brain.console.feed import Feed
+from brain.console.nats_view import NatsSeen
 from brain.core.context import Context
 from brain.core.inputs import OperatorCommand, Reported
 from brain.core.state import State
@@ -26,9 +27,9 @@ from brain.leader.current_client import CurrentClient
 from brain.leader.disk_watch import DiskWatch
 from brain.leader.history import HistoryWriter
 from brain.leader.leadership import Leadership
-from brain.leader.log_size import LogSize
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
+from brain.leader.nats_watch import NatsWatch
 from brain.leader.notes import BrainNotes
 from brain.leader.prompt_reader import PromptReader
 from brain.leader.replica import Replica
@@ -107,7 +108,7 @@ class LiveBrainView:
     writer: LogWriter
     notes: BrainNotes
     alerts: BrainAlerts
-    log_size: LogSize
+    nats_watch: NatsWatch
     traces: TraceExports
     archive: Archiver
     disk: DiskWatch
@@ -171,10 +172,9 @@ class LiveBrainView:
         """The log from one time to another as a file. Unreachable: NATS does not give it."""
         return log_export.pieces(self.nats.required(), self.config.cell, since, until)
 
-    def log_room(self) -> tuple[int, int] | None:
-        """Bytes that the log takes, and that it may take; None: the server has not said."""
-        found = self.log_size.info
-        return (found.bytes, found.max_bytes) if found else None
+    def nats_seen(self) -> NatsSeen | None:
+        """What the NATS servers have said last; None: nothing."""
+        return self.nats_watch.seen
 
     def node_jwt(self, name: str, node: CellNode) -> str:
         """The JWT by which a node logs in; empty where the servers are not in operator mode."""

@@ -3,13 +3,17 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
+from agent.contract.errors import ConfigError
 from agent.shared.tasks import abandonable
 from brain.adapters.disk import DiskState, DiskTrial, try_disk
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.history import HistoryWriter
 
+T = TypeVar("T")
 DISK = "brain_disk"
 _BEFORE = "history_unwritten"  # its name until 0.2: pages of then are over when this one is
 EVERY_S = 10.0  # between trials of a disk that is well
@@ -23,6 +27,36 @@ _TODO: Mapping[DiskState, str] = {
     DiskState.FAILING: "See `dmesg`; replace the disk, or whatever it is behind",
     DiskState.HANGING: "See `dmesg`, and the storage that it is on: a file server, a path to it, a frozen file system",
 }
+
+
+async def with_room(
+    folder: Path,
+    opening: Callable[[], T],
+    alerts: BrainAlerts,
+    stop: asyncio.Event,
+    after_s: float = TELL_AFTER_S,
+) -> T:
+    """What `opening` opens in the data folder. Where its disk is full that is tried again until there is room, and people hear of
+    it after a while. ConfigError: it cannot be opened for another reason, or not until `stop`.
+    """
+    began_s = time.monotonic()
+    while True:
+        try:
+            return opening()
+        except ConfigError:
+            trial = await abandonable(lambda: try_disk(folder), "disk")
+            if trial.state is not DiskState.FULL or stop.is_set():
+                raise
+            if time.monotonic() - began_s >= after_s:
+                alerts.open(
+                    DISK,
+                    f"the disk of this brain's data folder {folder} is full ({trial.why}), and the brain cannot start: it hears "
+                    "of no fault and can do nothing. Another brain may lead meanwhile. "
+                    f"{_TODO[DiskState.FULL]}: it then starts by itself",
+                )
+        with suppress(TimeoutError):
+            async with asyncio.timeout(AGAIN_S):
+                await stop.wait()
 
 
 class DiskWatch:

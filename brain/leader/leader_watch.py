@@ -7,6 +7,7 @@ Every brain watches, standbys too; it needs neither the log nor the lease. A lea
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from agent.shared.nats_connection import NatsConnection
 from brain.adapters.lease import Lease
@@ -25,6 +26,23 @@ RESTART = (
     "Is its disk full, or was it? Such a server stores nothing until it is restarted, also when there is space again: make "
     'room, then restart it (docs/operations.md, "Disk")'
 )
+
+
+def never_answered(key: Path, alerts: BrainAlerts) -> Callable[[str], None]:
+    """Hears why NATS does not answer a brain that has no signing key yet; empty: it does (brain/adapters/signing_key_log.py)."""
+
+    def tell(why: str) -> None:
+        if not why:
+            alerts.clear(DISCONNECTED)
+            return
+        alerts.open(
+            DISCONNECTED,
+            f"this brain has never reached NATS ({why}), hears of no fault and can do nothing. {key} is not there, and nobody "
+            "can say whether the cell has another brain, whose key nodes obey: start the servers, or bring that key here "
+            "(`gpuward cell take`) and restart this brain",
+        )
+
+    return tell
 
 
 class LeaderWatch:

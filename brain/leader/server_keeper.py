@@ -27,10 +27,8 @@ class ServerKeeper:
     def trouble(self) -> str:
         """What is wrong with the server, and who must do what; empty: nothing that is known."""
         server = self._server
-        if not server.running():
-            return f"the NATS server has ended: see {server.folder}/nats.log"
         if not server.out_of_space():
-            return ""
+            return "" if server.running() else f"the NATS server has ended: see {server.folder}/nats.log"
         free_mb, needed_mb = server.free_bytes() // 1024**2, NEEDED_BYTES // 1024**2
         return (
             f"NATS has no space left in {server.folder} ({free_mb} MiB free): make room for at least {needed_mb} MiB; the server "
@@ -61,8 +59,7 @@ class ServerKeeper:
 
     def _due(self) -> str:
         """Why it has to be started again now; empty: it need not."""
-        if not self._server.running():
-            return "it has ended"
-        if self._server.out_of_space() and self._server.free_bytes() >= NEEDED_BYTES:
-            return "it had run out of space, and there is some again"
-        return ""
+        if self._server.out_of_space():
+            there_is = self._server.free_bytes() >= NEEDED_BYTES
+            return "it had run out of space, and there is some again" if there_is else ""
+        return "" if self._server.running() else "it has ended"

@@ -12,9 +12,9 @@ from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
 from brain.leader.intake import Intake
 from brain.leader.liveness import LivenessService
-from brain.leader.log_size import LogSize
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
+from brain.leader.nats_watch import NatsWatch
 from brain.leader.notes import BrainNotes
 from brain.leader.packs import PackUpdates
 from brain.leader.pulse import PulseService
@@ -41,7 +41,7 @@ class Session:
         liveness: LivenessService,
         packs: PackUpdates,
         pulse: PulseService,
-        log_size: LogSize,
+        nats_watch: NatsWatch,
         archiver: Archiver,
         notes: BrainNotes,
     ) -> None:
@@ -58,7 +58,7 @@ class Session:
         self._liveness = liveness
         self._packs = packs
         self._pulse = pulse
-        self._log_size = log_size
+        self._nats_watch = nats_watch
         self._archiver = archiver
         self._notes = notes
 
@@ -66,7 +66,7 @@ class Session:
         """Runs until a part fails or until cancelled. At its end this brain no longer counts as holder of the lease."""
         config = self._config
         await server_check.check(client)
-        info = await log.ensure(client, config.cell, config.log, config.nats.replicas)
+        info = await log.ensure(client, config.cell, config.log, config.nats.replicas, alone=config.embedded)
         copy = await state_copy.read(client, config.cell) if self._replica.needs_copy(info) else b""
         await self._replica.until_restorable(info)
         self._replica.attach(info, copy)
@@ -90,7 +90,7 @@ class Session:
                     tasks.start(self._liveness.serve(), "liveness")
                     tasks.start(self._packs.serve(), "packs")
                     tasks.start(self._pulse.serve(), "pulse")
-                    tasks.start(self._log_size.serve(client), "size of the log")
+                    tasks.start(self._nats_watch.serve(client), "watch of NATS")
                     tasks.start(self._archiver.serve(client), "archive")
                     await tasks.wait()
         finally:

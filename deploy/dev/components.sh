@@ -12,9 +12,9 @@ missing=""
 for package in $packages; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
 done
-prepare() {  # the guest's kernel: downloaded and unpacked, not installed; the identity provider and what gpuward needs on
-             # newer Pythons, where there are any: in environments of their own; the libraries that packages hold; what images are
-             # made of, where Debian 12 is
+prepare() {  # the guest's kernel: downloaded and unpacked, not installed; the identity provider, an older NATS server, and what
+             # gpuward needs on newer Pythons, where there are any: in environments of their own; the libraries that packages
+             # hold; what images are made of, where Debian 12 is
   [ "$(id -u)" = 0 ] || return 0
   release="$(dirname "$0")/../release"
   images=false
@@ -29,6 +29,7 @@ prepare() {  # the guest's kernel: downloaded and unpacked, not installed; the i
   libraries=$!
   "$(dirname "$0")/../../tests/real/qemu/prepare.sh" /var/cache/gpuward-guest >/dev/null
   "$(dirname "$0")/../../tests/real/canaille/prepare.sh" /var/cache/gpuward-canaille >/dev/null
+  "$(dirname "$0")/../../tests/real/older_nats/prepare.sh" /var/cache/gpuward-nats >/dev/null
   for version in 3.12 3.13 3.14; do
     "$(dirname "$0")/../../tests/real/newer_python/prepare.sh" "$version" "/var/cache/gpuward-python$version" >/dev/null
   done

@@ -138,7 +138,7 @@ async def live_through() -> list[dict[str, float]]:
         week = Week(Path(folder) / "b1")
         brain = week.brain
         async with brain.background:
-            info = LogInfo(identity="log-1", first_seq=1, last_seq=1, bytes=0, max_bytes=0)
+            info = LogInfo(identity="log-1", first_seq=1, last_seq=1, bytes=0, max_bytes=0, max_age_s=0)
             brain.replica.attach(info)
             brain.lease.give(1)
             tasks = [asyncio.create_task(work) for work in (brain.loop.serve(week), brain.history.serve())]

@@ -9,6 +9,7 @@ from brain.actions import kube as module
 from brain.actions import scheduler as actions
 from brain.actions.base import Done, Order
 from brain.actions.kube import Kubernetes
+from brain.actions.kube_api import MANAGER
 from brain.actions.kube_options import CONDITION
 from tests.real import kube_plane
 from tests.real.kube_plane import Plane
@@ -80,3 +81,14 @@ def conditions(plane: Plane) -> dict[str, dict[str, str]]:
 def ours(plane: Plane) -> dict[str, str]:
     """Our own one; empty: there is none."""
     return conditions(plane).get(CONDITION, {})
+
+
+def written_by_us(plane: Plane) -> set[str]:
+    """The types of gpu1's conditions that gpuward has ever written, by the server's record of each field's managers."""
+    found = json.loads(plane.kubectl("get", "node", "gpu1", "--show-managed-fields", "-o", "json"))
+    mine = [
+        one["fieldsV1"]["f:status"]["f:conditions"]
+        for one in found["metadata"]["managedFields"]
+        if one["manager"] == MANAGER and "f:conditions" in one["fieldsV1"].get("f:status", {})
+    ]
+    return {json.loads(key.removeprefix("k:"))["type"] for one in mine for key in one if key.startswith("k:")}

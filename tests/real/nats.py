@@ -75,7 +75,7 @@ class NatsServer:
         conf = self._write()
         log = self._log
         with log.open("ab") as sink:
-            command = [nats_binary(), "-c", str(conf)]
+            command = [self.binary or nats_binary(), "-c", str(conf)]
             self._process = subprocess.Popen(command, stdout=sink, stderr=sink, cwd=self._folder)
         deadline = time.monotonic() + START_WITHIN_S
         while not _listens(self.port):
@@ -83,6 +83,7 @@ class NatsServer:
             assert time.monotonic() < deadline, f"nats-server does not listen:\n{log.read_text()[-2000:]}"
             time.sleep(0.01)
 
+    binary = ""  # of another version, before `start`; empty: the pinned one
     max_mem = "1200MB"  # all lanes of one cell, and little more
 
     def configure(self, config: str) -> None:

@@ -73,9 +73,9 @@ class Cable:
 
 
 class Cluster:
-    """The servers; `accounts` is the file that each includes, before `start`."""
+    """The servers; `accounts` is the file that each includes, before `start`. `binary`: of another version than ours."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, binary: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.accounts = folder / "accounts.conf"
         self.ca_file = folder / "site.pem"
@@ -92,6 +92,8 @@ class Cluster:
             )
             for name, port in ports.items()
         }
+        for server in self.servers.values():
+            server.binary = binary
 
     def _routes(self, name: str) -> str:
         """To the others, each through its cable. (What a server advertises leads nowhere: no route goes around them.)"""

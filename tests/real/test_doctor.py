@@ -161,6 +161,21 @@ async def test_bundles_that_have_less_room_than_was_meant(tmp_path: Path) -> Non
         assert line.text.startswith("bundles may take 0.06 GiB, and 1.00 GiB are configured")
 
 
+async def test_a_log_that_another_brain_keeps_longer(tmp_path: Path) -> None:
+    """The second brain's doctor says that its brain.toml differs, as the servers keep the larger of both."""
+    with nats_server(tmp_path) as server:
+        most = site(tmp_path, nats={"url": server.url}, log={"max_bytes": 256 * 1024**2})
+        less = site(tmp_path, nats={"url": server.url}, log={"max_bytes": 64 * 1024**2, "max_age_s": 86400})
+        async with client(server.url) as connection:
+            await log.ensure(connection, "default", most.config.log)
+            await log.ensure(connection, "default", less.config.log)
+        assert of("log", [one async for one in broker.broker(most)]).health is Health.OK
+        line = of("log", [one async for one in broker.broker(less)])
+        assert line.health is Health.WARN
+        assert "0.25 GiB and 30 days, and this brain.toml says less (0.06 GiB, 1 days)" in line.text
+        assert "the same [log] for each brain" in line.action
+
+
 async def test_a_server_that_is_not_strict_or_not_there(tmp_path: Path) -> None:
     """What to write into its configuration; where nobody listens, what to look at."""
     with nats_server(tmp_path, strict=False) as server:

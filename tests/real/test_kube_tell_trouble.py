@@ -170,7 +170,7 @@ async def test_without_the_right_it_is_said_and_the_drain_goes_on(clean: Plane, 
     site, silent = Site(clean, *BOTH), Site(clean)
     names = {
         "events": ["get events", "create events", "patch events"],
-        "conditions": ["patch nodes/status"],
+        "conditions": ["patch nodes/status", "list nodes"],
     }
     assert await site.kube.lacking() == names[lacking]
     assert await silent.kube.lacking() == []

@@ -14,6 +14,7 @@ from nats.js import JetStreamManager
 from nats.js.errors import NotFoundError
 
 from agent.contract import subjects
+from brain.adapters import lanes as lane_streams
 from brain.adapters.arrivals import Offer
 from brain.adapters.broker import brain_connection
 from brain.adapters.lanes import Lanes, lanes
@@ -71,6 +72,52 @@ async def test_lanes_without_an_answer_do_not_hold_up_another(tmp_path: Path) ->
             assert (await asyncio.wait_for(heard.get(), 60)).body == b"2"
         await node.close()
         await brain.close()
+
+
+class OnceDeaf(Client):
+    """A client that gets no answer of the stream of one lane the first time that it asks, and counts how often it asks."""
+
+    asked = 0
+
+    async def request(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        timeout: float = 0.5,
+        old_style: bool = False,
+        headers: dict[str, Any] | None = None,
+    ) -> Msg:
+        """As a server of three, once, while the lane's servers elect."""
+        if subject == f"$JS.API.STREAM.INFO.{MINE}":
+            self.asked += 1
+            if self.asked == 1:
+                raise nats.errors.TimeoutError
+        return await super().request(subject, payload, timeout, old_style, headers)
+
+
+async def test_a_lane_of_which_nothing_was_known_gets_its_copies_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is delivered, so nothing else would look at how many servers keep it."""
+    monkeypatch.setattr(lane_streams, "_AGAIN_S", 0.2)
+    heard: asyncio.Queue[Offer] = asyncio.Queue()
+    with nats_server(tmp_path, nodes=["n1"]) as server:
+        brain = Client()
+        await brain.connect(server.url.replace("//", "//brain:brain@"))
+        await Lanes(brain, "default").ensure()
+        await brain.close()
+        again = OnceDeaf()
+        await again.connect(server.url.replace("//", "//brain:brain@"))
+        found = Lanes(again, "default")
+        await found.ensure()
+        assert again.asked == 1
+        async with found.taken(heard.put, lambda: None):
+            async with asyncio.timeout(60):
+                while again.asked < 2:
+                    await asyncio.sleep(0.05)
+            await asyncio.sleep(1)  # several times as long as until it would be asked again
+            assert again.asked == 2, "it was told, and is asked no more"
+        await again.close()
 
 
 async def test_a_lane_without_an_answer_does_not_keep_a_leader_from_the_others(tmp_path: Path) -> None:

@@ -346,9 +346,37 @@ async def test_a_log_that_is_there_needs_no_room_a_second_time(
         )
         server.start()
         async with client(server.url) as connection:
-            assert (
-                await log.ensure(connection, "c", LogConfig(max_bytes=512 * 1024**2, max_age_s=7200)) == first
-            )
+            shorter = LogConfig(max_bytes=512 * 1024**2, max_age_s=7200)
+            assert await log.ensure(connection, "c", shorter, alone=True) == first
             with pytest.raises(log.NoRoom, match=r"lower log\.max_bytes"):
                 await log.ensure(connection, "another", many)
     assert "NATS may not use 512 MiB more of its disk for log.max_bytes" in caplog.text
+
+
+async def test_a_second_brain_cuts_off_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its brain.toml says less than that of the first one: what is within the first one's limits stays, and a line says what to
+    write. Where one brain has a server of its own, its limits are in force.
+    """
+    body = b"x" * (3 * 1024**2 // 4)
+    most = LogConfig(max_bytes=256 * 1024**2, max_age_s=60 * 86400)
+    less = LogConfig(max_bytes=64 * 1024**2, max_age_s=30 * 86400)
+    with nats_server(tmp_path) as server:
+        async with client(server.url) as connection:
+            await log.ensure(connection, "c", most)
+            for _ in range(100):
+                await connection.jetstream().publish(subjects.event("c", "n1"), body, timeout=60)
+            kept = await log.ensure(connection, "c", less)
+            assert (kept.first_seq, kept.max_bytes, kept.max_age_s) == (1, most.max_bytes, most.max_age_s)
+            (line,) = [one.getMessage() for one in caplog.records if "keeps up to" in one.getMessage()]
+            assert "256 MiB and 60 days" in line
+            assert "64 MiB and 30 days" in line
+            assert "nats stream edit WARD_c" in line
+            caplog.clear()
+            await log.ensure(connection, "c", most)
+            assert "keeps up to" not in caplog.text, "the same is said"
+            more = LogConfig(max_bytes=320 * 1024**2, max_age_s=30 * 86400)
+            kept = await log.ensure(connection, "c", more)
+            assert (kept.max_bytes, kept.max_age_s) == (more.max_bytes, most.max_age_s), "the larger of each"
+            cut = await log.ensure(connection, "c", less, alone=True)
+            assert cut.first_seq > 1
+            assert (cut.max_bytes, cut.max_age_s) == (less.max_bytes, less.max_age_s)

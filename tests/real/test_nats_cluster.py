@@ -26,8 +26,10 @@ pytestmark = pytest.mark.component("nats-server")
 class ClusterLab(Lab):
     """A brain on a cluster, and the commands with which an operator lets nodes in."""
 
+    binary = ""  # of its servers; empty: the pinned one
+
     def __init__(self, folder: Path, more: dict[str, Any]) -> None:
-        self.cluster = Cluster(folder / "site")
+        self.cluster = Cluster(folder / "site", self.binary)
         self._seed = folder / "brain.nk"
         nats = {"url": self.cluster.url, "seed_file": str(self._seed), "ca_file": str(self.cluster.ca_file)}
         super().__init__(

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import orjson
@@ -63,10 +64,12 @@ def disks(folder: Path) -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def under_load(folder: Path) -> AsyncIterator[tuple[ClusterLab, Load]]:
+async def under_load(
+    folder: Path, make: Callable[[Path, dict[str, Any]], ClusterLab] = ClusterLab
+) -> AsyncIterator[tuple[ClusterLab, Load]]:
     """A brain that leads on three servers, and a node that reports; at the end all is on the log, once."""
     with disks(folder):
-        async with lab(folder, ClusterLab) as found:
+        async with lab(folder, make) as found:
             assert isinstance(found, ClusterLab)
             node = await found.agent("n1")
             node.again_s = 1.0

@@ -11,11 +11,12 @@ import nats
 import pytest
 
 from agent.contract.errors import ConfigError
-from brain.adapters import keys, signing_key_log
+from brain.adapters import keys
 from brain.cell.registry import CellRegistry
 from brain.cli import cell_shared
 from tests.real.brain_kit import Lab, Node
-from tests.real.nats import free_port, nats_server
+from tests.real.nats import NatsServer, free_port, nats_server
+from tests.real.test_nobody_leads import outside, told
 
 pytestmark = pytest.mark.component("nats-server")
 
@@ -127,11 +128,52 @@ async def test_a_second_brain_makes_no_key_of_its_own(tmp_path: Path) -> None:
         await first.stop()
 
 
-async def test_where_nobody_can_tell_no_key_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The servers do not answer, for a minute (a second here): there may be another brain."""
-    monkeypatch.setattr(signing_key_log, "ANSWER_WITHIN_S", 1.0)
+async def test_where_nobody_can_tell_no_key_is_made(tmp_path: Path) -> None:
+    """The servers do not answer: there may be another brain. People hear of it, and the brain goes on when they do."""
+    server = NatsServer(tmp_path / "nats")
+    async with outside() as out:
+        brain = Lab(tmp_path / "b1", {"nats": {"url": server.url}, "brain": "b1"} | out.config)
+        starting = asyncio.create_task(brain.start())
+        await told(out, "brain_disconnected")
+        (page,) = out.pages
+        assert "whether the cell has another brain" in page["why_now"]
+        assert "start the servers, or bring that key here" in page["why_now"]
+        assert not brain.config.signing_key.exists()
+        assert not starting.done()
+        server.start()
+        try:
+            await starting
+            assert brain.config.signing_key.exists()
+            await told(out, "brain_disconnected", "resolve")
+            assert out.told("brain_disconnected") == ["open", "resolve"]
+        finally:
+            await brain.stop()
+            server.kill()
+
+
+async def test_a_brain_that_is_stopped_before_anybody_could_tell_says_why(tmp_path: Path) -> None:
+    """It was asked nothing else."""
     nats_config = {"url": f"nats://127.0.0.1:{free_port()}"}
     brain = Lab(tmp_path / "b1", {"nats": nats_config, "brain": "b1"})
+    starting = asyncio.create_task(brain.start(leads=False))
+    await asyncio.sleep(2)
+    assert not starting.done()
     with pytest.raises(ConfigError, match="whether the cell has another brain"):
-        await brain.start(leads=False)
+        await brain.stop()
+    with pytest.raises(ConfigError):
+        await starting
     assert not brain.config.signing_key.exists()
+
+
+async def test_a_brain_that_has_never_reached_its_servers_is_told(tmp_path: Path) -> None:
+    """It has its key, as a brain that was restored on another machine: it waits, and people hear of it once."""
+    async with outside() as out:
+        nats_config = {"url": f"nats://127.0.0.1:{free_port()}"}
+        brain = Lab(tmp_path / "b1", {"nats": nats_config, "brain": "b1"} | out.config)
+        keys.load_signer(brain.config.signing_key)
+        await brain.start(leads=False)
+        try:
+            await told(out, "brain_disconnected")
+            assert "no connection to NATS" in out.pages[0]["why_now"]
+        finally:
+            await brain.stop()

@@ -14,8 +14,9 @@ from agent.contract.errors import ConfigError
 from agent.shared import nats_connection
 from agent.shared.nats_connection import LOST, NatsConnection
 from agent.shared.words import later, t
-from brain.adapters import broker_rights, copies, lanes, log, nats_server, operator_mode, server_check
+from brain.adapters import broker_rights, copies, kept_streams, log, nats_server, operator_mode, server_check
 from brain.adapters.broker import brain_connection
+from brain.adapters.kept_streams import StreamUse
 from brain.cli.checkup.installation import NO_BRAIN, Installation
 from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.config import BrainConfig
@@ -26,6 +27,7 @@ SHORT_S = (
     3 * 86_400.0
 )  # a full log that reaches back less is short: incidents of a weekend are gone on Monday
 _GIB = 1024**3
+_DAY_S = 86_400.0
 
 
 async def broker(found: Installation) -> AsyncIterator[HealthLine]:
@@ -63,6 +65,13 @@ async def broker(found: Installation) -> AsyncIterator[HealthLine]:
         await nats_connection.close(client)
 
 
+_CALLED = {
+    StreamUse.LOG: later("the log"),
+    StreamUse.LEASE: later("the lease"),
+    StreamUse.STATE: later("the state"),
+    StreamUse.EVIDENCE: later("the evidence"),
+    StreamUse.LANES: later("the lanes"),
+}
 _UNREACHABLE = later("start the servers, or correct nats.url and nats.seed_file")
 _RESTART = later("see the log of the brain, which runs this server, and restart it")
 
@@ -169,24 +178,13 @@ async def _copies(client: Client, config: BrainConfig) -> AsyncIterator[HealthLi
 
 
 async def _streams(client: Client, cell: str) -> list[tuple[str, StreamInfo]]:
-    """What the brain keeps on NATS, and each stream that has it; not those that it makes only when they are needed."""
-    named = [
-        (later("the log"), subjects.stream(cell)),
-        (later("the lease"), f"KV_{subjects.LEASE_BUCKET}"),
-        (later("the state"), f"OBJ_{subjects.state_bucket(cell)}"),
-        (later("the evidence"), subjects.evidence_stream(cell)),
-        *((later("the lanes"), lane.stream) for lane in lanes.lanes(cell)),
-    ]
-    asked = (client.jsm().stream_info(stream) for _, stream in named)
-    found = zip(named, await asyncio.gather(*asked, return_exceptions=True), strict=True)
-    there: list[tuple[str, StreamInfo]] = []
-    for (what, _), info in found:
-        if isinstance(info, BaseException):
-            if not isinstance(info, NotFoundError):
-                raise info
-        else:
-            there.append((what, info))
-    return there
+    """What the brain keeps on NATS, and each stream that has it. `LOST`: the servers say nothing of one of them."""
+    found: list[tuple[str, StreamInfo]] = []
+    for what, info in await kept_streams.told(client, cell):
+        if isinstance(info, Exception):
+            raise info
+        found.append((_CALLED[what], info))
+    return found
 
 
 async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> HealthLine:
@@ -205,6 +203,20 @@ async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> Health
             t("{text}, and {wanted}: the server had no room", text=text, wanted=wanted),
             t("make room there, restart the brain"),
         )
+    if not config.embedded and _keeps_more(info, config):
+        return warn(
+            name,
+            t(
+                "{text} and {there} days, and this brain.toml says less ({max_bytes} GiB, {days} days): the larger is kept",
+                text=text,
+                there=f"{info.max_age_s / _DAY_S:.3g}",
+                max_bytes=f"{config.log.max_bytes / _GIB:.2f}",
+                days=f"{config.log.max_age_s / _DAY_S:.3g}",
+            ),
+            t(
+                "write the same [log] for each brain of the cell; to keep less, `nats stream edit` on the servers, too"
+            ),
+        )
     if info.bytes <= FULL * info.max_bytes:
         return ok(name, text)
     back_s = await _reaches_back_s(client, config.cell, info.first_seq)
@@ -222,6 +234,11 @@ async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> Health
         t("{text}: full, and only of the last {back_s} hours", text=text, back_s=f"{back_s / 3600:.0f}"),
         t("raise log.max_bytes"),
     )
+
+
+def _keeps_more(info: log.LogInfo, config: BrainConfig) -> bool:
+    """Has another brain, or a person, set limits that this one's configuration would make smaller?"""
+    return info.max_bytes > config.log.max_bytes or info.max_age_s > config.log.max_age_s
 
 
 async def _evidence(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine]:

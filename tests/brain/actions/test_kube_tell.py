@@ -36,9 +36,12 @@ def test_errors_of_both_halves_are_told_together() -> None:
         async def request(self, method: str, path: str, **_: object) -> None:
             raise TimedOut(path)
 
-    async def look() -> tuple[dict[str, Any], list[Mark]]:
-        return {"metadata": {}}, [Mark(incident="inc-1", why="x")]
+    async def look(_: str) -> dict[str, Any]:
+        return {"metadata": {}}
 
-    teller = kube_tell.NodeTeller(Api(), ("events", "conditions"))  # type: ignore[arg-type]  # all that it asks
+    def marks(_: object) -> list[Mark]:
+        return [Mark(incident="inc-1", why="x")]
+
+    teller = kube_tell.NodeTeller(Api(), ("events", "conditions"), look, marks)  # type: ignore[arg-type]  # all that it asks
     with pytest.raises(TimedOut, match=r"/status; /api/v1/namespaces/default/events"):
-        asyncio.run(teller.tell("gpu1", look, {"inc-1"}, ()))
+        asyncio.run(teller.tell("gpu1", {"inc-1"}, ()))

@@ -70,7 +70,9 @@ class Log:
 
     def info(self) -> LogInfo:
         """Its extent."""
-        return LogInfo(identity="log-1", first_seq=1, last_seq=len(self.records), bytes=0, max_bytes=0)
+        return LogInfo(
+            identity="log-1", first_seq=1, last_seq=len(self.records), bytes=0, max_bytes=0, max_age_s=0
+        )
 
     def event(
         self, kind: str, component: str = "node", node: str = "n1", at: float = NOW, **data: Scalar

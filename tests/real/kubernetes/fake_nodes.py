@@ -96,12 +96,15 @@ class Kubelet:
             self._lease_due = self._status_due = 0.0
             return
         if now >= self._status_due:
-            # As a kubelet does it: conditions of others stay.
-            kind = "application/strategic-merge-patch+json"
-            status = {"status": self._status()}
-            if self._api.ask("PATCH", f"{NODES}/{self.name}/status", status, kind)[0] == 404:
+            # As a kubelet does it: conditions of others stay, and its own keeps its time while its status stays.
+            code, there = self._api.ask("GET", f"{NODES}/{self.name}")
+            if code == 404:
                 body = {"metadata": {"name": self.name, "labels": {"kubernetes.io/hostname": self.name}}}
-                self._api.ask("POST", NODES, {**body, "status": self._status()})
+                self._api.ask("POST", NODES, {**body, "status": self._status({})})
+            else:
+                kind = "application/strategic-merge-patch+json"
+                status = {"status": self._status(there)}
+                self._api.ask("PATCH", f"{NODES}/{self.name}/status", status, kind)
             self._status_due = now + STATUS_S
         if now >= self._lease_due:
             spec = {"holderIdentity": self.name, "leaseDurationSeconds": 8, "renewTime": _now(micro=True)}
@@ -109,10 +112,17 @@ class Kubelet:
                 self._api.ask("POST", LEASES, {"metadata": {"name": self.name}, "spec": spec})
             self._lease_due = now + LEASE_S
 
-    def _status(self) -> Json:
+    def _status(self, node: Json) -> Json:
         has = {GPU: str(self._gpus), "cpu": "64", "memory": "512Gi", "pods": "110"}
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": _now()}
-        return {"capacity": has, "allocatable": has, "conditions": [{**ready, "lastTransitionTime": _now()}]}
+        conditions = node.get("status", {}).get("conditions", [])
+        since = [
+            one["lastTransitionTime"]
+            for one in conditions
+            if (one["type"], one["status"]) == ("Ready", "True")
+        ]
+        ready["lastTransitionTime"] = since[0] if since else _now()
+        return {"capacity": has, "allocatable": has, "conditions": [ready]}
 
     def care(self, pod: Json) -> None:
         """Starts a pod of this node, or lets it end."""

@@ -542,6 +542,7 @@ s-start-the-brain-it-takes-the-next-step-see-60ed2529 = 请启动 brain：由它
 s-start-the-servers-or-correct-nats-url-and-nats-cef38685 = 请启动服务器，或更正 nats.url 和 nats.seed_file
 s-still-reading-2e4b863b = （仍在读取）
 s-stopped-by-stopped-de8c2966 = ；被 { $stopped } 阻止
+s-text-and-there-days-and-this-brain-toml-says-40e355bd = { $text }、{ $there } 天，而此 brain.toml 所写更少（{ $max_bytes } GiB、{ $days } 天）：保留较大者
 s-text-is-no-time-such-as-2026-03-01t12-b1146361 = { $text } 不是 2026-03-01T12:00:00Z 这样的时间，也不是 7d 这样的时长
 s-the-brain-does-not-start-with-it-or-run-5c994af1 = brain 不能用它启动；或以 root 执行
 s-the-brain-s-next-nkey-is-there-write-the-ef7e6ec1 =
@@ -594,6 +595,7 @@ s-when-all-live-nodes-have-confirmed-it-at-now-330887b2 = ，在所有在线节�
 s-where-none-runs-start-it-systemctl-start-gpuward-why-e7eb6be7 = 若没有 brain 运行，请启动：`systemctl start gpuward`；若启动后又退出，原因见 `journalctl -u gpuward`；若它要令牌：--token-file
 s-who-listens-at-port-port-of-this-machine-not-6b91e114 = { $who } 在本机端口 { $port } 监听，而不是 { $service }、root 或您：不向那里发送令牌。若那是 brain 的用户，请设 { $variable }={ $who }；若 brain 没有运行，请查明那是什么（`ss -ltnp sport = :{ $port }`）
 s-why-gpuward-called-people-though-no-hands-were-needed-7e676d66 = 无需动手时 gpuward 为何仍通知了人员：
+s-write-the-same-log-for-each-brain-of-the-c11adb80 = 请在此 cell 每个 brain 的配置中写相同的 [log]；若要少留，还须在服务器上执行 `nats stream edit`
 say-it-again-when-nodes-are-heard = 请在听到节点之后再执行
 say-no-version-of-an-agent-odd = 没有报出 agent 版本：{ $odd }
 says = 结论

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Installs the older NATS server into the folder that is given, once for each list of versions.
+set -eu
+folder=$1
+list="$(cd "$(dirname "$0")" && pwd)/requirements.txt"
+cmp -s "$list" "$folder/installed.txt" 2>/dev/null && exit 0
+rm -rf "$folder"
+"${PYTHON:-python3}" -m venv "$folder"
+"$folder/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps -r "$list"
+cp "$list" "$folder/installed.txt"
