@@ -83,7 +83,9 @@ class EngineFleet(Simulator):
         super().__init__(
             engine or Engine(actions=ACTIONS), self._pack, month.nodes, times=times(month.profile)
         )
-        for node in month.nodes:  # each is heard before anything happens: what is usual is reckoned by how many there are
+        for node in (
+            month.nodes
+        ):  # each is heard before anything happens: what is usual is reckoned by how many there are
             self.timeline.feed(NodeState(id=f"known:{node}", node=node, alive=True), self.start)
         self.world = World(self, month, "gpuward")
         self.world.job_ended = self._job_ended
