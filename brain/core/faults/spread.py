@@ -254,8 +254,12 @@ def is_over(ctx: Context, key: str, at: float) -> None:
     """A fact, from then, says that a symptom is over: if that is newer than the remedy, the remedy hides nothing."""
     if (aside := ctx.state.set_aside.get(key)) is not None and aside.at <= at < math.inf:
         aside.until = ctx.now
-    if ctx.state.treated:  # asked for each fact that clears something
-        _forget_treated(ctx, lambda treated, aside: treated == key and aside.at <= at)
+    # asked for each fact that clears something
+    for wide in [one for one, treated in ctx.state.treated.items() if key in treated]:
+        if ctx.state.treated[wide][key].at <= at:
+            del ctx.state.treated[wide][key]
+            if not ctx.state.treated[wide]:
+                del ctx.state.treated[wide]
 
 
 def is_healthy(ctx: Context, node: str) -> None:
@@ -263,14 +267,14 @@ def is_healthy(ctx: Context, node: str) -> None:
     for key, aside in ctx.state.set_aside.items():
         if node_of(ids.split(key)[1]) == node:
             aside.until = ctx.now
-    _forget_treated(ctx, lambda treated, _: node_of(ids.split(treated)[1]) == node)
+    _forget_treated(ctx, node)
 
 
 def forget_node(ctx: Context, node: str) -> list[str]:
     """A node is gone for good: it counts nowhere, and what it showed counts for no growth. The spreads that counted it."""
     for key in [key for key in ctx.state.set_aside if node_of(ids.split(key)[1]) == node]:
         del ctx.state.set_aside[key]
-    _forget_treated(ctx, lambda treated, _: node_of(ids.split(treated)[1]) == node)
+    _forget_treated(ctx, node)
     for key, begun in list(ctx.state.recovered.items()):
         if begun.pop(node, None) is not None and not begun:
             del ctx.state.recovered[key]
@@ -304,9 +308,10 @@ def forget_moved(ctx: Context) -> None:
             del ctx.state.recovered[key]
 
 
-def _forget_treated(ctx: Context, over: Callable[[str, SetAside], bool]) -> None:
+def _forget_treated(ctx: Context, node: str) -> None:
+    """What was treated on the node."""
     for wide, treated in list(ctx.state.treated.items()):
-        for key in [key for key, aside in treated.items() if over(key, aside)]:
+        for key in [key for key in treated if node_of(ids.split(key)[1]) == node]:
             del treated[key]
         if not treated:
             del ctx.state.treated[wide]
