@@ -84,7 +84,16 @@ def _run(options: argparse.Namespace) -> int:
 
     loaded = config_file.load(_config_file(options), _overrides(options))
     if options.check:
+        from agent.shared.unit_start import UnitStart, at_boot
+
         app.check(loaded)
+        if at_boot("gpuward-agent.service") in (UnitStart.WAITS, UnitStart.MASKED):
+            sys.stderr.write(
+                t(
+                    "gpuward-agent.service is not enabled: the agent does not come back when this node is rebooted. Whoever "
+                    "administers the node, as root: systemctl unmask gpuward-agent; systemctl enable gpuward-agent\n"
+                )
+            )
         sys.stdout.write(
             t(
                 "node {node} of cell {cell}: the agent can start with this configuration\n",

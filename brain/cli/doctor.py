@@ -31,6 +31,7 @@ READING: Sequence[Callable[[Installation], Iterator[HealthLine]]] = (
     machine.files,
     machine.disk,
     machine.clock,
+    machine.units,
     keys.signing,
     keys.broker_key,
     keys.rotation,

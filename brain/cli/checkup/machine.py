@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
-from agent.shared import kernel_clock
+from agent.shared import kernel_clock, unit_start
+from agent.shared.unit_start import UnitStart
 from agent.shared.words import many, t
 from brain.adapters import pack as packs
 from brain.cli import check
@@ -331,6 +332,35 @@ def clock(found: Installation) -> Iterator[HealthLine]:  # noqa: ARG001  the sha
         yield ok(
             name, t("synchronised; off by at most {max_error_s} s", max_error_s=f"{kernel.max_error_s:.3f}")
         )
+
+
+def units(found: Installation) -> Iterator[HealthLine]:  # noqa: ARG001  the shape of a check
+    """What runs here as a unit is there again after a reboot. Where something else starts it, nothing is said."""
+    name, starts = "units", []
+    for unit in ("gpuward", "gpuward-agent"):
+        found_at_boot = unit_start.at_boot(f"{unit}.service")
+        if found_at_boot is UnitStart.MASKED:
+            yield warn(
+                name,
+                t("{unit}.service is masked: it does not come back when this machine is rebooted", unit=unit),
+                t(
+                    "whoever administers this machine, as root: `systemctl unmask {unit}`, then `systemctl enable {unit}`",
+                    unit=unit,
+                ),
+            )
+        elif found_at_boot is UnitStart.WAITS:
+            yield warn(
+                name,
+                t(
+                    "{unit}.service is not enabled: it does not come back when this machine is rebooted",
+                    unit=unit,
+                ),
+                t("whoever administers this machine, as root: `systemctl enable {unit}`", unit=unit),
+            )
+        elif found_at_boot is UnitStart.STARTS:
+            starts.append(f"{unit}.service")
+    if starts:
+        yield ok(name, t("start with this machine: {units}", units=some(starts)))
 
 
 def group_names(found: Installation) -> Iterator[HealthLine]:

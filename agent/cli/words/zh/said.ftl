@@ -25,6 +25,7 @@ root-root-no-such-folder = --root { $root }：没有这个文件夹
 runs-every-collector-once-events-as-json-lines = 运行每个采集器一次；上报为 JSON 行
 s-config-was-not-changed-as-it-would-not-be-e6f744da = { $config } 没有改动，因为改后会无效：{ $error }
 s-gpus-that-work-but-not-as-they-should-memory-a2807e5c = 能工作但不正常的 GPU：需要更换的显存、缺失的 NVLink 或 PCIe 通道、被限频
+s-gpuward-agent-service-is-not-enabled-the-agent-does-76ece29d = gpuward-agent.service 未启用：该节点重启后 agent 不会恢复运行。请该节点的管理员以 root 身份执行：systemctl unmask gpuward-agent; systemctl enable gpuward-agent
 s-joins-a-cell-makes-this-node-s-key-and-41fe3857 = 加入一个 cell：生成此节点的密钥并写好配置
 s-joins-a-cell-with-a-token-of-gpuward-cell-4d333da1 = 用 `gpuward cell token` 的令牌加入一个 cell。生成此节点的 NKEY（它永不离开节点），放在配置旁边，并在配置中写明如何访问 cell、谁的命令有效。可以安全地重复执行。
 s-language-of-help-and-messages-also-behind-a-command-3ccd6977 = 帮助和消息所用的语言，也可以写在命令之后；默认：由区域设置（locale）决定
