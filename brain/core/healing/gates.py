@@ -256,7 +256,10 @@ def stale(case: Case) -> Verdict | None:
         seen = "the node has looked again and reports nothing new" if looked else run.unseen
         reason = f"{why}: {seen or 'there is no fresh one'}; an approval is needed"
         return Verdict(answer=Decision.APPROVAL, gate="stale", reason=reason)
-    due = looks.ask(ctx, run)
+    # never as fast as the node answers, whatever its looks show
+    due = run.looked_at + looks.AGAIN_S
+    if due <= ctx.now:
+        due = looks.ask(ctx, run)
     return Verdict(
         answer=Decision.HOLD, gate="stale", reason=f"{why}: the node looks again", retry_s=due - ctx.now
     )
@@ -267,7 +270,7 @@ def old_news(ctx: Context, run: Run, incident: Incident) -> str:
     limit = ctx.compiled.settings.stale_s
     if run.requested_by:
         return ""
-    if incident.stale:
+    if incident.stale and ctx.now - _newest(ctx, incident) > limit:
         return f"its facts were over {limit:.0f} s old when they arrived"
     if not incident.evidence:
         return ""

@@ -100,8 +100,8 @@ def test_old_news_is_old_also_for_a_symptom_that_takes_time(age_s: float, acts: 
     about = rule("slow-link", "link", {"symptom": "slow"}, runbook="bounce")
     book = Runbook(name="bounce", summary="bounce", rungs=(rung("bounce", verify=QUIET),))
     it = Story(replace(pack(stale_s=60), symptoms=(lasting,), rules=(about,), runbooks=(book,)))
-    it.event(10, "link.state", "link/eth1", up=False, age_s=age_s)
-    it.run(100)
+    it.event(1010, "link.state", "link/eth1", up=False, age_s=age_s)
+    it.run(1100)
     assert (("n1", "link.bounce") in it.actions()) is acts
 
 
