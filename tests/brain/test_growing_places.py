@@ -116,8 +116,8 @@ def test_what_stays_of_a_cause_is_told_all_the_same() -> None:
 
 
 def test_who_has_passed_its_alert_on_has_one_of_its_own_when_it_comes_back() -> None:
-    """A leaf switch that was ill before takes over the alert of a node, and within its hold-off the row takes over that of the leaf.
-    When leaf and row come back, each has an alert, and each of those ends.
+    """A leaf switch that was ill before takes over the alert of a node, and within its hold-off the row takes over that of the
+    leaf. When leaf and row come back, each has an alert, and each of those ends.
     """
     story = cell()
     down(story, NODES[:8], 0.1)
