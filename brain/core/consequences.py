@@ -22,7 +22,7 @@ from brain.core.operators import requests, returning
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Paging, Rule
 from brain.core.pack.topology import node_of
-from brain.core.paging import escalation
+from brain.core.paging import again, escalation
 from brain.core.people import do
 from brain.core.state import Incident, IncidentState, Run, RunState, SymptomState
 
@@ -56,6 +56,7 @@ def incident_timer(ctx: Context, incident: Incident) -> None:
     elif incident.state is IncidentState.RECOVERED and incident.matching_rules:
         still = ", ".join(incident.matching_rules)
         incidents.transition(ctx, incident, IncidentTrigger.RECURRED, f"it is not over: {still} matches")
+        again.is_there_again(ctx, incident)
         remedying.begin(ctx, incident)
     elif incident.state is IncidentState.RECOVERED:
         run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
@@ -151,6 +152,7 @@ def match_began(ctx: Context, rule: str, scope: str) -> None:
         ctx.cancel_timer(f"incident:{incident.id}")
         incidents.transition(ctx, incident, IncidentTrigger.RECURRED, f"it is back: rule {rule} at {scope}")
         recurrence.came(ctx, incident)
+        again.is_there_again(ctx, incident)
         remedying.begin(ctx, incident)
     elif incident.page is Paging.OPEN:
         escalation.open_page(ctx, incident, incident.because)
@@ -265,6 +267,7 @@ def _recover(ctx: Context, incident: Incident, trigger: IncidentTrigger, why: st
         escalation.gave_up(ctx, incident, f"{why}; {endings.stays_out(drained)}", "it waits for your word")
     elif incidents.transition(ctx, incident, trigger, why) and incident.state is IncidentState.RECOVERED:
         incident.clear_since, incident.clear_why = ctx.now, why
+        again.is_gone(ctx, incident)
         ctx.set_timer(f"incident:{incident.id}", ctx.now + recurrence.resolve_delay_s(ctx.state, incident))
         return True
     return False

@@ -17,19 +17,31 @@ def came(ctx: Context, incident: Incident) -> None:
     hit.came_back(ctx, incident)
     key = ids.key(incident.cause, incident.scope)
     times = [at for at in ctx.state.recurred.get(key, ()) if at > ctx.now - RECURRED_S]
+    _remember(ctx, incident, [*times, ctx.now][-MAX_RECURRED:], ctx.now + RECURRED_S)
+    if times:
+        pause_s = (ctx.now - times[0]) / len(times)
+        text = f"it came {len(times) + 1} times in {span(ctx.now - times[0])}, every {span(pause_s)}"
+        ctx.note("incident.recurs", text, incident=incident.id, scope=incident.scope)
+
+
+def is_over(ctx: Context, incident: Incident, until: float) -> None:
+    """Remembers until then that the fault came, however long it stayed: it may come back."""
+    key = ids.key(incident.cause, incident.scope)
+    if ctx.state.timers.get(f"recurred:{key}", 0.0) < until:
+        _remember(ctx, incident, ctx.state.recurred.get(key) or [incident.opened_at], until)
+
+
+def _remember(ctx: Context, incident: Incident, times: list[float], until: float) -> None:
+    key = ids.key(incident.cause, incident.scope)
     ctx.state.recurred.pop(key, None)  # the newest stand last, also after a restart
-    ctx.state.recurred[key] = [*times, ctx.now][-MAX_RECURRED:]
+    ctx.state.recurred[key] = times
     ctx.index.add_recurred(key)
     here = ctx.index.recurred[incident.node]
     if incident.node and len(here) > share.MAX_RECURRED:
         oldest = next(iter(here))
         forget(ctx, oldest)
         ctx.cancel_timer(f"recurred:{oldest}")
-    ctx.set_timer(f"recurred:{key}", ctx.now + RECURRED_S)
-    if times:
-        pause_s = (ctx.now - times[0]) / len(times)
-        text = f"it came {len(times) + 1} times in {span(ctx.now - times[0])}, every {span(pause_s)}"
-        ctx.note("incident.recurs", text, incident=incident.id, scope=incident.scope)
+    ctx.set_timer(f"recurred:{key}", until)
 
 
 def does_not_last(ctx: Context, incident: Incident) -> str:

@@ -307,8 +307,12 @@ class PageState:
     sent: int = 0
     # when the first page was sent; 0: none was
     first_at: float = 0.0
-    # channel groups that were paged, in order
+    # channel groups that were paged, in order; of an incident that was opened again, this time
     notified: list[str] = field(default_factory=list)
+    # channel groups that were called when it was open before, and have not heard yet that it is open again
+    before: list[str] = field(default_factory=list)
+    # the severity that it had at its end, when it was open before; None: it was not
+    severity_before: Priority | None = None
     # channel group -> channels that accepted an alert
     by: dict[str, list[str]] = field(default_factory=dict)
     # channel group -> id of the alert group that the incident belongs to there
@@ -318,6 +322,10 @@ class PageState:
     resolved: bool = False
     # "<channel group>: <text>" of the newest updates: the same news is told once, until an operator has answered it
     said: list[str] = field(default_factory=list)
+    # the same of the times that it was open before: it is no reason to tell at once that it is back
+    said_before: list[str] = field(default_factory=list)
+    # channel group -> what of that is so again, for when it is told that it lasts
+    unsaid: dict[str, str] = field(default_factory=dict)
     # severities under which it was paged before it was raised
     severities: list[Priority] = field(default_factory=list)
     # page id -> page that is not delivered yet
@@ -336,6 +344,8 @@ class PageState:
     later: dict[str, str] = field(default_factory=dict)
     # when people last heard that its fault had come, for the first time or again; 0: never
     came_told_at: float = 0.0
+    # opened again and not told: for how long its symptoms, which are gone now, must last yet, in seconds; 0: all of it
+    wait_left_s: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)

@@ -256,6 +256,9 @@ def stand_for(ctx: Context, incident: Incident, rule: str, scope: str, inhibits:
     new = incident.scope != CELL and match != ids.key(incident.rule, incident.scope)
     new = new and match not in incident.stands_for and _strays(ctx, incident, rule, scope)
     if new:
+        former = ctx.state.incidents.get(ctx.index.stood_for.get(match, ""))
+        if former is not None and not former.explained_by:
+            stands_no_more(ctx, match)  # one incident stands for a match, before a restart and after it
         incident.stands_for.append(match)
         ctx.index.add_stood_for(incident, match)
     if more:

@@ -8,41 +8,64 @@ news; when it stays down it is one as urgent as the first time, with repeats and
 from agent.contract.counted import span
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.paging import alerts
-from brain.core.state import Incident, IncidentState
+from brain.core.paging import alerts, chains
+from brain.core.state import Incident
 
 _BACK = "it is back"
 CALLED_S = 900.0  # whoever was called so short a time ago knows of it
 DAILY_S = 86_400.0  # how often people hear that it comes and goes
 
 
-def is_back(incident: Incident) -> bool:
-    """Whether people were called for it when it was open before, and have not heard yet that it is open again."""
-    return incident.times > 1 and bool(incident.pages.notified) and not incident.pages.first_at
+def is_back(ctx: Context, incident: Incident) -> bool:
+    """Whether those on call were called for it when it was open before, and have not heard yet that it is open again."""
+    return chains.heard_before(ctx, incident) and not chains.has_heard(ctx, incident)
 
 
 def is_news(ctx: Context, incident: Incident) -> bool:
-    """Whether they hear at once that it is back: the first time, unless they were called just now, and once a day. What may wait
-    for working hours waits until it lasts.
+    """Whether they hear at once that it is back: the first time, unless they were called just now, and once a day; and what is
+    more urgent than before. What may wait for working hours waits until it lasts.
     """
+    pages = incident.pages
     if incident.severity not in ctx.compiled.settings.page_repeats:
         return False
-    told_ago_s = ctx.now - incident.pages.came_told_at
-    return told_ago_s >= (CALLED_S if incident.times == 2 else DAILY_S)
+    if pages.severity_before is not None and incident.severity < pages.severity_before:
+        return True
+    return ctx.now - pages.came_told_at >= (CALLED_S if incident.times == 2 else DAILY_S)
 
 
 def wait(ctx: Context, incident: Incident) -> None:
-    """They hear of it when it has lasted for a while."""
-    if f"page:{alerts.key(incident)}" in ctx.state.timers:
+    """They hear of it when it has lasted for a while, in one piece or in several."""
+    if _timer(incident) in ctx.state.timers:
         return
-    ctx.set_timer(f"page:{alerts.key(incident)}", ctx.now + _patience_s(ctx))
+    first, left_s = not incident.pages.wait_left_s, incident.pages.wait_left_s or _patience_s(ctx)
+    ctx.set_timer(_timer(incident), ctx.now + left_s)
+    if not first:
+        return
     text = f"people know that it comes and goes: they hear of it if it lasts for {span(_patience_s(ctx))}"
     ctx.note("page.waits", text, incident=incident.id, scope=incident.scope)
 
 
-def lasts(incident: Incident) -> bool:
-    """Whether it is there still, when its time to be told has come."""
-    return incident.state is not IncidentState.RECOVERED
+def is_gone(ctx: Context, incident: Incident) -> None:
+    """Its symptoms are gone: until they are back, their wait stands still."""
+    due = ctx.state.timers.get(_timer(incident))
+    if due is not None and is_back(ctx, incident):
+        incident.pages.wait_left_s = max(1.0, due - ctx.now)
+        ctx.cancel_timer(_timer(incident))
+
+
+def is_there_again(ctx: Context, incident: Incident) -> None:
+    """Its symptoms are back before it was over. Who waited waits on; who was told, and has not acknowledged, was called for what
+    has been gone since: if it lasts now, they hear of it as soon as of a new one.
+    """
+    pages, name = incident.pages, _timer(incident)
+    if pages.acked_by:
+        return
+    if is_back(ctx, incident) and pages.wait_left_s:
+        wait(ctx, incident)
+    elif ctx.now - incident.clear_since >= CALLED_S and ctx.state.timers.get(
+        name, 0.0
+    ) > ctx.now + _patience_s(ctx):
+        ctx.set_timer(name, ctx.now + _patience_s(ctx))
 
 
 def words(ctx: Context, incident: Incident, text: str) -> str:
@@ -50,7 +73,13 @@ def words(ctx: Context, incident: Incident, text: str) -> str:
     if text.startswith(_BACK):
         return text
     came = ctx.state.recurred.get(ids.key(incident.cause, incident.scope), [ctx.now])
+    if len(came) == 1 and incident.episodes:  # it stayed for longer than that is remembered
+        came = [incident.episodes[-1].opened_at, *came]
     return f"{_BACK}, the {_nth(max(2, len(came)))} time in {span(ctx.now - came[0])}: {text}"
+
+
+def _timer(incident: Incident) -> str:
+    return f"page:{alerts.key(incident)}"
 
 
 def _patience_s(ctx: Context) -> float:

@@ -35,11 +35,12 @@ def taken_by(state: State, about: Incident | AlertGroup) -> list[str]:
 def passes(by: Incident, other: Incident) -> bool:
     """Whether the alert of an incident goes on as that of the one that explains it.
 
-    Not where that one has an alert of its own, or is never paged; nor what is told in one page with others.
+    Not where that one has an alert of its own, be it that the end of its former time is not delivered yet, or is never paged; nor
+    what is told in one page with others.
     """
     pages = other.pages
     own = bool(pages.first_at) and not pages.resolved and not pages.grouped
-    return own and not by.pages.first_at and by.page is not Paging.NEVER
+    return own and not (by.pages.first_at or by.pages.waiting) and by.page is not Paging.NEVER
 
 
 def pass_on(ctx: Context, by: Incident, other: Incident) -> None:
@@ -65,6 +66,7 @@ def pass_on(ctx: Context, by: Incident, other: Incident) -> None:
     less_urgent = [replace(face, severity=before) for before in dict.fromkeys(pages.severities)]
     pages.faces = list(dict.fromkeys([*pages.faces, *less_urgent, face]))[-MAX_FACES:]
     pages.severities = []
+    forget(ctx, by)  # of one that was opened again
     by.pages = pages
     ctx.state.alerts[pages.key] = by.id
     text = f"the alert {pages.key} goes on as that of {by.cause} at {by.scope} ({by.id})"
@@ -100,6 +102,6 @@ def _named(cause: str, scope: str) -> str:
 
 
 def forget(ctx: Context, incident: Incident) -> None:
-    """An incident is forgotten: nobody has its alert any more, unless that was passed on."""
+    """An incident is forgotten, or has another alert: nobody has its alert any more, unless that was passed on."""
     if ctx.state.alerts.get(incident.pages.key) == incident.id:
         del ctx.state.alerts[incident.pages.key]

@@ -10,12 +10,11 @@ retries them; `grouping.py` collects the alerts of a storm or of a digest.
 
 from brain.core.context import Context
 from brain.core.inputs import Delivery
-from brain.core.pack.spec import ONCALL, EscalationStep, Priority
-from brain.core.paging import again, alerts, grouping, once, queue, quiet, tickets
+from brain.core.pack.spec import ONCALL, Priority
+from brain.core.paging import again, alerts, chains, grouping, once, queue, quiet, tickets
 from brain.core.paging.queue import What
 from brain.core.state import AlertGroup, Incident, IncidentState
 
-_CHAIN = (EscalationStep(to=ONCALL),)  # of a severity for which the site configures none
 MAX_SAID = 20
 TIMERS = ("page", "redeliver", "escalate", "group", "storm", quiet.TIMER)  # kinds of timers for `timer`
 
@@ -39,13 +38,14 @@ def page(
         why = f"{incident.page_once} was paged for another incident: {text}"
         ctx.note("page.left_out", why, incident=incident.id, scope=incident.scope)
         return
-    if what == "update" and _said_before(incident, f"{to}: {text}"):
+    if what == "update" and _is_said(ctx, incident, to, text):
         return
     if chain and incident.pages.was is not None:
         _tell_whose(ctx, incident, text)
         return
-    first = not incident.pages.first_at
-    if again.is_back(incident):
+    back = again.is_back(ctx, incident)
+    first = not incident.pages.first_at or (chain and back)
+    if back:
         text = again.words(ctx, incident, text)
     for group in _who_hears(ctx, incident) if chain else [to]:
         _notify(ctx, incident, what, text, group)
@@ -54,6 +54,8 @@ def page(
     open_ticket(ctx, incident, text)
     if first and incident.pages.acked_by:
         _tell_acknowledged(ctx, incident)
+    elif first and again.is_back(ctx, incident):  # others than those on call were told
+        again.wait(ctx, incident)
     elif first:
         ctx.set_timer(f"page:{alerts.key(incident)}", ctx.now + ctx.compiled.settings.page_repeat_s[0])
         _schedule_next(ctx, incident)
@@ -68,7 +70,7 @@ def open_ticket(ctx: Context, incident: Incident, text: str) -> None:
 def _who_hears(ctx: Context, incident: Incident) -> list[str]:
     """The groups of the chain that hear of it now, and the one that keeps its ticket."""
     kept = [tickets.group(ctx)] if tickets.has_one(ctx, incident) else []
-    return _recipients(ctx, incident) + kept
+    return chains.recipients(ctx, incident) + kept
 
 
 def _tell_whose(ctx: Context, incident: Incident, text: str) -> None:
@@ -83,7 +85,7 @@ def _tell_whose(ctx: Context, incident: Incident, text: str) -> None:
         pages.was = None
         return
     text = alerts.news(incident, text)
-    for group in dict.fromkeys((*pages.notified, *_recipients(ctx, incident))):
+    for group in dict.fromkeys((*pages.notified, *chains.recipients(ctx, incident))):
         _notify(ctx, incident, "update", text, group)
     if not pages.acked_by:
         _schedule_next(ctx, incident)
@@ -95,25 +97,30 @@ def _is_missing(ctx: Context, to: str) -> bool:
     return bool(groups) and to not in groups
 
 
-def _said_before(incident: Incident, news: str) -> bool:
-    """Whether this news was told before; remembers it."""
-    said = incident.pages.said
-    if news in said:
+def _is_said(ctx: Context, incident: Incident, to: str, text: str) -> bool:
+    """Whether this news was told before; remembers it. What was told when it was open before is told when it lasts this time."""
+    pages, news = incident.pages, f"{to}: {text}"
+    if news in pages.said:
         return True
-    incident.pages.said = [*said, news][-MAX_SAID:]
+    if again.is_back(ctx, incident) and news in pages.said_before and not again.is_news(ctx, incident):
+        pages.unsaid[to] = text
+        again.wait(ctx, incident)
+        return True
+    pages.said = [*pages.said, news][-MAX_SAID:]
     return False
 
 
 def answered(incident: Incident) -> None:
     """An operator has answered what the incident's pages asked for: the same question may be asked again."""
     incident.pages.said.clear()
+    incident.pages.unsaid.clear()
 
 
 def urgent(ctx: Context, incident: Incident, text: str) -> None:
     """News that concerns more than the incident: pages the chain of P1 at once, whatever the incident's own severity and wherever
     it lies.
     """
-    chain = ctx.compiled.settings.escalation.get(Priority.P1) or _CHAIN
+    chain = ctx.compiled.settings.escalation.get(Priority.P1) or chains.DEFAULT
     incident.page_once = ""
     page(ctx, incident, "update", text, to=chain[0].to, at_once=True)
     grouping.hurry(ctx, incident, chain[0].to)
@@ -122,16 +129,12 @@ def urgent(ctx: Context, incident: Incident, text: str) -> None:
 def open_page(ctx: Context, incident: Incident, text: str) -> None:
     """Pages the escalation chain, unless a group of it has been paged for this incident, and knows that it is this one.
 
-    Of one that was opened again it hears as again.py says.
+    Of one that was opened again, and for which it was called before, it hears as again.py says.
     """
-    if again.is_back(incident) and incident.pages.was is None:
-        if again.is_news(ctx, incident):
-            page(ctx, incident, "update", again.words(ctx, incident, text))
-        else:
-            again.wait(ctx, incident)
-    elif incident.pages.was is not None or not any(
-        step.to in incident.pages.notified for step in _chain(ctx, incident)
-    ):
+    named_anew = incident.pages.was is not None
+    if again.is_back(ctx, incident) and not named_anew and not again.is_news(ctx, incident):
+        again.wait(ctx, incident)
+    elif named_anew or not chains.has_heard(ctx, incident):
         page(ctx, incident, "open", text)
     else:
         open_ticket(ctx, incident, text)
@@ -143,7 +146,7 @@ def gave_up(ctx: Context, incident: Incident, why: str, what: str = "") -> None:
     `what`: in place of saying that gpuward gave up.
     """
     text = f"{what or 'gpuward gave up'}: {why}"
-    if any(step.to in incident.pages.notified for step in _chain(ctx, incident)):
+    if chains.has_heard(ctx, incident) or again.is_back(ctx, incident):
         page(ctx, incident, "update", text)
     else:
         page(ctx, incident, "open", text)
@@ -162,7 +165,7 @@ def raised(ctx: Context, incident: Incident, before: Priority) -> None:
     acked_by, pages.acked_by = pages.acked_by, ""
     if not pages.first_at:
         look_again(ctx, incident)
-        if again.is_back(incident):
+        if again.is_back(ctx, incident):
             page(ctx, incident, "update", again.words(ctx, incident, f"it is {incident.severity} by now"))
         return
     pages.severities.append(before)
@@ -174,14 +177,14 @@ def raised(ctx: Context, incident: Incident, before: Priority) -> None:
     if anew:
         pages.first_at = ctx.now
         ctx.set_timer(f"page:{alerts.key(incident)}", ctx.now + settings.page_repeat_s[0])
-    chain = [step.to for step in _chain(ctx, incident)]
+    chain = [step.to for step in chains.chain(ctx, incident)]
     for group in list(pages.notified):
         if anew and group in chain:
             _call_anew(ctx, incident, text, group)
         else:
             _notify(ctx, incident, "update", text, group)
     if anew and not any(group in pages.notified for group in chain):
-        for group in _recipients(ctx, incident):
+        for group in chains.recipients(ctx, incident):
             _notify(ctx, incident, "open", text, group)
     _escalate(ctx, incident)
 
@@ -209,7 +212,7 @@ def passed_on(ctx: Context, by: Incident, other: Incident) -> None:
     """
     if not alerts.passes(by, other):
         return
-    quiet.over(ctx, by)
+    _stop_timers(ctx, by)
     who = by.pages.acked_by
     alerts.pass_on(ctx, by, other)
     if who:
@@ -245,12 +248,11 @@ def acknowledge(ctx: Context, incident: Incident, who: str, how: str = "") -> No
     pages.acked_by = who
     _stop_timers(ctx, incident)
     queue.note(ctx, incident, "page.acked", f"acknowledged by {who}{how}")
-    if not again.is_back(incident):  # then nobody has heard of it this time
-        _tell_acknowledged(ctx, incident)
+    _tell_acknowledged(ctx, incident)
 
 
 def _tell_acknowledged(ctx: Context, incident: Incident) -> None:
-    """Tells the groups that were paged who has acknowledged the incident."""
+    """Tells the groups that were paged, this time, who has acknowledged the incident."""
     pages, who = incident.pages, incident.pages.acked_by
     for group in list(pages.notified):
         alert_group = ctx.state.alert_groups.get(pages.grouped.get(group, ""))
@@ -312,15 +314,20 @@ def _stop_timers(ctx: Context, incident: Incident) -> None:
 
 
 def _notify(ctx: Context, incident: Incident, what: What, text: str, to: str) -> None:
-    """Pages one channel group, by the incident's own queue or by the alert group that it belongs to there."""
+    """Pages one channel group, by the incident's own queue or by the alert group that it belongs to there. Whoever was called
+    when it was open before has its alert, which is open again.
+    """
     pages = incident.pages
     if to not in pages.notified:
         pages.notified.append(to)
+        if known := to in pages.before:
+            pages.before.remove(to)
+            text = again.words(ctx, incident, text)
         alert_group = grouping.alert_group_for(ctx, incident, to)
         if alert_group is not None:
             grouping.add(ctx, alert_group, incident, text)
         else:
-            queue.post(ctx, incident, "open", to, text)
+            queue.post(ctx, incident, "update" if known else "open", to, text)
         return
     alert_group = ctx.state.alert_groups.get(pages.grouped.get(to, ""))
     if alert_group is None:
@@ -331,25 +338,11 @@ def _notify(ctx: Context, incident: Incident, what: What, text: str, to: str) ->
         grouping.update(ctx, alert_group, incident, text)
 
 
-def _chain(ctx: Context, incident: Incident) -> tuple[EscalationStep, ...]:
-    digest = ctx.compiled.settings.digests.get(incident.severity)
-    if digest is not None:
-        return (EscalationStep(to=digest.to),)
-    return ctx.compiled.settings.escalation.get(incident.severity) or _CHAIN
-
-
-def _recipients(ctx: Context, incident: Incident) -> list[str]:
-    """The groups that `oncall` means now: those of the chain that were paged, else those that are paged at once."""
-    chain = _chain(ctx, incident)
-    notified = [step.to for step in chain if step.to in incident.pages.notified]
-    return notified or list(dict.fromkeys([chain[0].to, *(step.to for step in chain if step.after_s <= 0)]))
-
-
 def _repeat(ctx: Context, about: Incident | AlertGroup) -> None:
     """Repeats a page that is not acknowledged; not to a group whose last page is still being delivered."""
     pages = about.pages
-    if isinstance(about, Incident) and again.is_back(about) and again.lasts(about):
-        page(ctx, about, "update", again.words(ctx, about, f"it lasts this time: {about.because}"))
+    if isinstance(about, Incident) and again.is_back(ctx, about):
+        _it_lasts(ctx, about)
         return
     if pages.acked_by or pages.resolved or not pages.first_at:
         return
@@ -365,12 +358,19 @@ def _repeat(ctx: Context, about: Incident | AlertGroup) -> None:
         # Nobody is called again for what is over, if it stays so.
         text = alerts.so_far(about, text)
         if repeats and about.state is not IncidentState.RECOVERED:
-            for group in _recipients(ctx, about):
+            for group in chains.recipients(ctx, about):
                 if not queue.busy(about, group):
                     _notify(ctx, about, "repeat", text, group)
         _schedule_next(ctx, about)
     later = [wait for wait in waits if wait > waited + 1]
     ctx.set_timer(f"page:{alerts.key(about)}", pages.first_at + later[0] if later else ctx.now + waits[-1])
+
+
+def _it_lasts(ctx: Context, incident: Incident) -> None:
+    """Who was called for it before hears that it is back, and lasts; and what each group would have heard meanwhile."""
+    unsaid, incident.pages.unsaid = incident.pages.unsaid, {}
+    for to, because in {ONCALL: incident.because, **unsaid}.items():
+        page(ctx, incident, "open", again.words(ctx, incident, f"it lasts this time: {because}"), to=to)
 
 
 def _escalate(ctx: Context, incident: Incident) -> None:
@@ -379,7 +379,7 @@ def _escalate(ctx: Context, incident: Incident) -> None:
     if pages.acked_by or pages.resolved or not pages.first_at:
         return
     waited = ctx.now - pages.first_at
-    for step in _chain(ctx, incident):
+    for step in chains.chain(ctx, incident):
         if step.to not in pages.notified and step.after_s <= waited + 0.001:
             notified = ", ".join(pages.notified)
             text = f"{notified} told {waited / 60:.0f} minutes ago, nobody has acknowledged"
@@ -390,7 +390,7 @@ def _escalate(ctx: Context, incident: Incident) -> None:
 def _schedule_next(ctx: Context, incident: Incident) -> None:
     """Sets the timer for the next deadline of the chain; cancels it when every group was paged."""
     pages = incident.pages
-    after = [step.after_s for step in _chain(ctx, incident) if step.to not in pages.notified]
+    after = [step.after_s for step in chains.chain(ctx, incident) if step.to not in pages.notified]
     if after:
         ctx.set_timer(f"escalate:{alerts.key(incident)}", max(ctx.now, pages.first_at + min(after)))
     else:

@@ -143,6 +143,9 @@ def add(ctx: Context, alert_group: AlertGroup, incident: Incident, text: str) ->
     incident.pages.grouped[alert_group.to] = alert_group.id
     alert_group.severity = min(alert_group.severity, incident.severity)
     alert_group.affected |= incident.affected
+    if (former := alert_group.listed.pop(incident.id, None)) is not None:  # it was over, and is open again
+        alert_group.over -= former.over
+        alert_group.seen -= former.over or former.acked
     alert_group.listed[incident.id] = GroupedAlert(
         incident=incident.id,
         severity=incident.severity,
