@@ -109,15 +109,18 @@ def _wanted(client: Client, id_: str) -> WantedApprovalJson:
     runs = [run for run in found["runs"] if id_ == run["id"]] or found["runs"]
     for run in reversed(runs):
         if run["approval"] is not None:
-            return run["approval"]
+            wanted: WantedApprovalJson = run["approval"]
+            return wanted
+    words = Words(language())
     if runs:
+        state = words.known(f"run-{runs[-1]['state']}") or runs[-1]["state"]
         raise click.ClickException(
-            t("{id} waits for no approval: it is {state}", id=runs[-1]["id"], state=runs[-1]["state"])
+            t("{id} waits for no approval: it is {state}", id=runs[-1]["id"], state=state)
         )
     incident = found["incident"]
     if incident is None:
         raise click.ClickException(t("no run of that id waits for an approval"))
-    why = incident["waits"] or incident["state"]
+    why = incident["waits"] or words.known(f"state-{incident['state']}") or incident["state"]
     raise click.ClickException(t("{id} has no run yet: {why}", id=incident["id"], why=why))
 
 
