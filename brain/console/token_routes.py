@@ -85,9 +85,9 @@ def routes(
         elif others and brain.config.console.two_persons:
             text = f"token for {user}: {wanted.model_dump_json(exclude_defaults=True)}"
             first = proposals.agreed(text, by, door.credential(request), time.monotonic())
-            if not first:
+            if first is None:
                 return waits(brain, by, text)
-            by = f"{first} and {by}"
+            by = f"{first.who} and {by}"
         try:
             token, text = await asyncio.to_thread(
                 tokens.make,
