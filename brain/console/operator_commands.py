@@ -103,11 +103,12 @@ async def say(
     if needs_second(verb, args, brain.config.console.two_persons):
         same = {key: value for key, value in args.items() if key != "seen"}
         text = f"{verb} {json.dumps(same, sort_keys=True, ensure_ascii=False)}"
-        first = proposals.agreed(text, name, still_good, time.monotonic(), str(args.get("seen", "")))
-        if first is None:
+        said = proposals.agreed(text, name, still_good, time.monotonic(), str(args.get("seen", "")))
+        if said is None:
             return _waiting(brain, name, text)
-        name = f"{first.who} and {name}"
-        args = {**args, "seen": args.get("seen") or first.seen} if first.seen else args
+        first = said.who
+        name = f"{first} and {name}"
+        args = {**args, "seen": args.get("seen") or said.seen} if said.seen else args
     id_ = id_ or f"{ids.COMMAND}{uuid.uuid4().hex}"
     return await _said(brain, OperatorCommand(id=id_, who=name, verb=verb, args=args), within_s)
 

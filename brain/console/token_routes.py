@@ -84,10 +84,11 @@ def routes(
             said = f"no second person was asked: {alone}"
         elif others and brain.config.console.two_persons:
             text = f"token for {user}: {wanted.model_dump_json(exclude_defaults=True)}"
-            first = proposals.agreed(text, by, door.credential(request), time.monotonic())
-            if first is None:
+            proposed = proposals.agreed(text, by, door.credential(request), time.monotonic())
+            if proposed is None:
                 return waits(brain, by, text)
-            by = f"{first.who} and {by}"
+            first = proposed.who
+            by = f"{first} and {by}"
         try:
             token, text = await asyncio.to_thread(
                 tokens.make,
