@@ -1,16 +1,20 @@
 """Operator commands: each becomes an input on the log, with the name of whoever logged in."""
 
 import re
+import shlex
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from agent.shared.words import t
+from agent.shared.words import language, t
 from brain.cli import completing
-from brain.cli.answers import ChainJson, SaidJson
+from brain.cli.answers import ChainJson, SaidJson, WantedApprovalJson
 from brain.cli.client import Client, for_client
 from brain.cli.queries import clock
 from brain.cli.terminal import as_json, print_json, waits
+from brain.console.words import Words
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -58,12 +62,66 @@ def release(client: Client, scope: str, plain: bool) -> None:
 
 @click.command()
 @click.argument("id_", metavar="ID", shell_complete=completing.waiting_run)
-@click.option("--rung", default="", help="Only if the run still waits for this rung, which the page named.")
+@click.option("--rung", default="", help="The step that is approved, as the page named it, and no other one.")
 @as_json
 @for_client
 def approve(client: Client, id_: str, rung: str, plain: bool) -> None:
-    """Approves the next step of the run of ID (a run or its incident)."""
-    _show(client.submit("approve", **({"id": id_, "rung": rung} if rung else {"id": id_})), plain)
+    """Approves the next step of the run of ID (a run or its incident). Without --rung it shows which one that is, and asks."""
+    if rung:
+        _show(client.submit("approve", id=id_, rung=rung), plain)
+        return
+    wanted = _wanted(client, id_)
+    line = f"gpuward approve {wanted['run']} --rung {shlex.quote(wanted['rung'])}"
+    if plain or not _asked():
+        raise click.UsageError(
+            t("say which step is approved; it is {what} now: {line}", what=wanted["what"], line=line)
+        )
+    for text in _exactly(Words(language()), wanted):
+        click.echo(text)
+    click.confirm(t("Approve this?"), abort=True)
+    _show(client.submit("approve", id=wanted["run"], rung=wanted["rung"], seen=wanted["seen"]), plain)
+
+
+def _asked() -> bool:
+    """Is there a person whom a question reaches?"""
+    return sys.stdin.isatty()
+
+
+def _exactly(words: Words, wanted: WantedApprovalJson) -> Iterator[str]:
+    """Yields what an approval would be for, in the console's words: the step, what it disrupts, which jobs are there, and why."""
+    yield words("approve-what")
+    yield f"  {wanted['what']}"
+    never = f" · {words('never-twice')}" if wanted["repeat"] == "never" else ""
+    disrupts = words.known(f"disrupts-{wanted['disrupts']}") or wanted["disrupts"]
+    yield f"{words('disrupts')}: {disrupts}{never}"
+    jobs = wanted["jobs"]
+    if jobs:
+        yield f"{words('jobs-there')} {', '.join(jobs)}"
+    else:
+        yield words("jobs-unknown" if jobs is None else "jobs-none")
+    yield wanted["why"]
+    yield words("approve-ends", span=words.span(wanted["valid_s"]))
+
+
+def _wanted(client: Client, id_: str) -> WantedApprovalJson:
+    """What the run of an id (a run or its incident) waits for. ClickException: for nothing."""
+    found: ChainJson = client.get("explain", id_)
+    runs = [run for run in found["runs"] if id_ == run["id"]] or found["runs"]
+    for run in reversed(runs):
+        if run["approval"] is not None:
+            wanted: WantedApprovalJson = run["approval"]
+            return wanted
+    words = Words(language())
+    if runs:
+        state = words.known(f"run-{runs[-1]['state']}") or runs[-1]["state"]
+        raise click.ClickException(
+            t("{id} waits for no approval: it is {state}", id=runs[-1]["id"], state=state)
+        )
+    incident = found["incident"]
+    if incident is None:
+        raise click.ClickException(t("no run of that id waits for an approval"))
+    why = incident["waits"] or words.known(f"state-{incident['state']}") or incident["state"]
+    raise click.ClickException(t("{id} has no run yet: {why}", id=incident["id"], why=why))
 
 
 @click.command()

@@ -24,7 +24,7 @@ from brain.core import ids
 from brain.core.healing import advice
 from brain.core.pack.shared import rule_named
 from brain.core.pack.topology import unknown
-from brain.core.state import Run, RunState, State
+from brain.core.state import Run, State
 from brain.traces.ids import trace_id
 
 _GATED = ("run.held", "run.approval", "run.observed", "run.skipped")
@@ -115,7 +115,7 @@ def _run(raw: Json, notes: list[Json], state: State) -> ExplainedRunShape:
     return ExplainedRunShape(
         **shapes.run_fields(raw),
         plan=[told_plan(line) for line in plan],
-        approval=_approval(run, state) if run is not None and run.state is RunState.APPROVAL else None,
+        approval=_approval(run, state) if run is not None else None,
         would=sorted(would, key=lambda would: _place(would.step)),
         gates=[_line(note) for note in own if note["kind"] in _GATED],
         approvals=[_line(note) for note in own if note["kind"].startswith(_OPERATOR)],

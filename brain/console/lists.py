@@ -49,7 +49,7 @@ def _asking(history: History) -> dict[str, str]:
 
 def _page(query: IncidentsQuery, history: History) -> tuple[list[Json], str]:
     limit = query.limit or MOST
-    after = place(query.cursor, float, str)
+    after = place("incidents", query.cursor, float, str)
     found = history.incidents_page(
         over=query.all or query.state is not None,
         state=query.state or "",
@@ -63,24 +63,24 @@ def _page(query: IncidentsQuery, history: History) -> tuple[list[Json], str]:
         limit=limit + 1,
     )
     last = found[limit - 1] if len(found) > limit else None
-    return found[:limit], cursor(float(last["opened_at"]), last["id"]) if last else ""
+    return found[:limit], cursor("incidents", float(last["opened_at"]), last["id"]) if last else ""
 
 
 def notes(query: NotesQuery, pause: Pause, history: History) -> bytes:
     """Returns the JSON of notes. HTTPBadRequest: the cursor's note is not there any more."""
     limit = query.limit or NOTES
-    before = place(query.cursor, str)
+    before = place("notes", query.cursor, str)
     found = notes_before(query, before[0] if before else "", limit + 1, history)
     if found is None:
         raise web.HTTPBadRequest(text="the note of `cursor` is not there any more: begin again without it")
-    following = cursor(found[limit - 1]["id"]) if len(found) > limit else ""
+    following = cursor("notes", found[limit - 1]["id"]) if len(found) > limit else ""
     return encoded_list("notes", map(shapes.note, found[:limit]), pause, {"next": following})
 
 
 def runs(query: RunsQuery, pause: Pause, history: History) -> bytes:
     """Returns the JSON of runs."""
     limit = query.limit or RUNS
-    after = place(query.cursor, float, str)
+    after = place("runs", query.cursor, float, str)
     found = history.runs_page(
         state=query.state or "",
         over=not query.under_way,
@@ -93,7 +93,7 @@ def runs(query: RunsQuery, pause: Pause, history: History) -> bytes:
         limit=limit + 1,
     )
     last = found[limit - 1] if len(found) > limit else None
-    following = cursor(float(last["started_at"]), last["id"]) if last else ""
+    following = cursor("runs", float(last["started_at"]), last["id"]) if last else ""
     return encoded_list("runs", map(shapes.run, found[:limit]), pause, {"next": following})
 
 

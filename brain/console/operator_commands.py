@@ -30,6 +30,7 @@ from brain.console.touched import least, touched
 from brain.core import ids
 from brain.core.inputs import OperatorCommand
 from brain.core.pack.spec import Scalar
+from brain.core.state import State
 
 _log = logging.getLogger(__name__)
 HANDLED_S = 5.0  # how long the answer waits until the engine has handled it
@@ -97,14 +98,25 @@ async def say(
     if verb == "note" and (gone := await _no_incident(brain, str(args["id"]))):
         raise web.HTTPBadRequest(text=gone)
     name = who.name
+    if verb == "approve":
+        args = _of_run(args, state)
     if needs_second(verb, args, brain.config.console.two_persons):
-        text = f"{verb} {json.dumps(args, sort_keys=True, ensure_ascii=False)}"
-        first = proposals.agreed(text, name, still_good, time.monotonic())
-        if not first:
+        same = {key: value for key, value in args.items() if key != "seen"}
+        text = f"{verb} {json.dumps(same, sort_keys=True, ensure_ascii=False)}"
+        said = proposals.agreed(text, name, still_good, time.monotonic(), str(args.get("seen", "")))
+        if said is None:
             return _waiting(brain, name, text)
+        first = said.who
         name = f"{first} and {name}"
+        args = {**args, "seen": args.get("seen") or said.seen} if said.seen else args
     id_ = id_ or f"{ids.COMMAND}{uuid.uuid4().hex}"
     return await _said(brain, OperatorCommand(id=id_, who=name, verb=verb, args=args), within_s)
+
+
+def _of_run(args: Mapping[str, Scalar], state: State) -> Mapping[str, Scalar]:
+    """An approval by its run, whether that was named or its incident: it is for no later one, and two people say the same."""
+    incident = state.incidents.get(str(args["id"]))
+    return {**args, "id": incident.runs[-1]} if incident is not None and incident.runs else args
 
 
 async def _said(brain: BrainView, command: OperatorCommand, within_s: float) -> SaidShape:

@@ -91,7 +91,7 @@ def routes(brain: BrainView, reading: Reading, proposals: Proposals) -> list[Rou
         query, state = asked.query, brain.live.state
         places = state.pack.places if state.pack else {}
         beats = brain.newest_beats()
-        after = place(query.cursor, str)
+        after = place("nodes", query.cursor, str)
         fits = _fitting(query)
         found: list[NodeShape] = []
         for number, name in enumerate(sorted({*state.nodes, *beats})):
@@ -102,7 +102,7 @@ def routes(brain: BrainView, reading: Reading, proposals: Proposals) -> list[Rou
             node = _node(name, state.nodes.get(name), beats.get(name), places.get(name))
             if fits(node):
                 if len(found) == query.limit:
-                    return NodeListShape(nodes=found, next=cursor(found[-1].name))
+                    return NodeListShape(nodes=found, next=cursor("nodes", found[-1].name))
                 found.append(node)
         return NodeListShape(nodes=found, next="")
 

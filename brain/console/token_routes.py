@@ -84,9 +84,10 @@ def routes(
             said = f"no second person was asked: {alone}"
         elif others and brain.config.console.two_persons:
             text = f"token for {user}: {wanted.model_dump_json(exclude_defaults=True)}"
-            first = proposals.agreed(text, by, door.credential(request), time.monotonic())
-            if not first:
+            proposed = proposals.agreed(text, by, door.credential(request), time.monotonic())
+            if proposed is None:
                 return waits(brain, by, text)
+            first = proposed.who
             by = f"{first} and {by}"
         try:
             token, text = await asyncio.to_thread(

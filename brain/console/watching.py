@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import hdrs, web
 
+from agent.shared.words import language
 from brain.console import positions, shapes
 from brain.console.access.door import Door
 from brain.console.access.route import Route
@@ -20,6 +21,7 @@ from brain.console.api.base import Nothing
 from brain.console.api.log_shapes import WatchQuery
 from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, History
+from brain.console.feed import Published
 from brain.console.positions import Heard, Position
 from brain.console.reading import Reading, Rests
 from brain.console.sending import write
@@ -30,8 +32,10 @@ PING_S = 15.0
 WATCHERS_OF_ONE, MOST_WATCHERS = 50, 200
 STRANGERS = 100  # of them: without a credential, from whatever addresses
 AT_ONCE = 500  # notes of one read
+TOGETHER = 50  # notes that are sent at once; then it is another watcher's turn, and first the brain's
 LAST_EVENT_ID = "Last-Event-ID"
 _AGAIN = b"retry: 1000\n\n"
+_PING = b": still here\nevent: ping\ndata: {}\n\n"
 _LOST = b"event: lost\ndata: {}\n\n"
 
 
@@ -49,6 +53,9 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
     rests = Rests()
     watchers: Counter[str] = Counter()
     strangers: Counter[str] = Counter()  # those of the watchers who have shown no credential
+    turn = (
+        asyncio.Lock()
+    )  # of one watcher after the other: all that watch at once would hold up the brain's own work
 
     async def watch(asked: Checked[WatchQuery, Nothing]) -> web.StreamResponse:
         """A `note` for each note. `begin` says where the watcher is; `lost`: what came since it was here cannot be told."""
@@ -105,24 +112,33 @@ def routes(brain: BrainView, door: Door, reading: Reading) -> list[Route]:
     async def _live(
         request: web.Request,
         response: web.StreamResponse,
-        queue: "asyncio.Queue[tuple[int, Note] | None]",
+        queue: "asyncio.Queue[Published | None]",
         told: Heard,
     ) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(PING_S):
-                    one = await queue.get()
-            except TimeoutError:
-                text = b": still here\nevent: ping\ndata: {}\n\n"
-            else:
-                if one is None:
-                    return  # too slow, or ended: whoever comes again goes on from there
-                text = _told(told, one[0], _raw(one[1]))
+        ends = False  # too slow, or ended: whoever comes again goes on from there
+        while not ends:
+            some = await _waited(queue)
+            async with turn:
+                await asyncio.sleep(0)
+                ends = None in some
+                text = b"".join(_fresh(told, one) for one in some if one is not None)
             if not door.still_welcome(request):
                 return  # the token was revoked, or has expired
-            await write(request, response, text)
+            await write(request, response, text if some else _PING)
 
     return [serve(table.WATCH, watch)]
+
+
+async def _waited(queue: "asyncio.Queue[Published | None]") -> "list[Published | None]":
+    """Returns the next notes, few at once; none: there was none for a while."""
+    try:
+        async with asyncio.timeout(PING_S):
+            some = [await queue.get()]
+    except TimeoutError:
+        return []
+    while some[-1] is not None and len(some) < TOGETHER and not queue.empty():
+        some.append(queue.get_nowait())
+    return some
 
 
 @contextlib.contextmanager
@@ -149,7 +165,7 @@ def _begin(history: History, since: str, last: int, pause: Callable[[], None]) -
     parts, seq = [], 0
     for row in rows:
         seq = max(seq, row["seq"])
-        parts.append(_event(Position(log=log, seq=seq, note=row["id"], own=not row["seq"]), row))
+        parts.append(_event(Position(log=log, seq=seq, note=row["id"], own=not row["seq"]), _body(row)))
         pause()
     return b"".join(parts) or _where(now), _from(now, (row["id"] for row in rows if not row["seq"]))
 
@@ -190,12 +206,23 @@ def _more(history: History, past: _Past, pause: Callable[[], None]) -> bytes:
 
 def _told(told: Heard, seq: int, raw: dict[str, Any]) -> bytes:
     """Returns the event; empty: it was told before."""
-    return _event(told.at(seq, raw["id"]), raw) if told.is_new(seq, raw["id"]) else b""
+    return _event(told.at(seq, raw["id"]), _body(raw)) if told.is_new(seq, raw["id"]) else b""
 
 
-def _event(position: Position | None, raw: dict[str, Any]) -> bytes:
+def _fresh(told: Heard, one: Published) -> bytes:
+    """The same of a note that was just written."""
+    if not told.is_new(one.seq, one.note.id):
+        return b""
+    return _event(told.at(one.seq, one.note.id), one.body(language(), lambda note: _body(_raw(note))))
+
+
+def _body(raw: dict[str, Any]) -> bytes:
+    return encoded(shapes.note(raw))
+
+
+def _event(position: Position | None, body: bytes) -> bytes:
     id_ = b"id: %s\n" % position.text().encode() if position else b""
-    return b"event: note\n%sdata: %s\n\n" % (id_, encoded(shapes.note(raw)))
+    return b"event: note\n%sdata: %s\n\n" % (id_, body)
 
 
 def _where(position: Position) -> bytes:

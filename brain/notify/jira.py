@@ -16,7 +16,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -32,6 +32,7 @@ from brain.options import options
 from brain.outgoing import DIRECT, Outgoing
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 MAX_SUMMARY, MAX_LABEL = 255, 255
 _MAX_READ = 2**20  # bytes of an answer
 _DONE = "done"  # the key of a status category, in every language
@@ -108,8 +109,8 @@ class Jira:
             "maxResults": 1,
         }
         found = await self._ask("POST", "search/jql" if self._want.api == 3 else "search", asked)
-        issues = found.get("issues")
-        return self._key(issues[0]) if isinstance(issues, list) and issues else ""
+        issues = self._has(found, "issues", list)
+        return self._key(issues[0]) if issues else ""
 
     async def open(self, message: PageMessage) -> str:
         """As in TicketSystem."""
@@ -128,13 +129,11 @@ class Jira:
 
     async def has_told(self, ticket: str, message: PageMessage) -> bool:
         """As in TicketSystem: the description, or one of the newest comments, has the page's mark."""
-        for path in (
-            f"{_of(ticket)}?fields=description",
-            f"{_of(ticket)}/comment?orderBy=-created&maxResults=20",
-        ):
-            if _mark(message).encode() in await self._raw("GET", path, of=ticket):
-                return True
-        return False
+        described = await self._ask("GET", f"{_of(ticket)}?fields=description", of=ticket)
+        if _mark(message).encode() in orjson.dumps(self._has(described, "fields", dict)):
+            return True
+        newest = await self._ask("GET", f"{_of(ticket)}/comment?orderBy=-created&maxResults=20", of=ticket)
+        return _mark(message).encode() in orjson.dumps(self._has(newest, "comments", list))
 
     async def comment(self, ticket: str, message: PageMessage) -> None:
         """As in TicketSystem."""
@@ -145,7 +144,8 @@ class Jira:
         """As in TicketSystem. Where its workflow does not let us, the issue says so: a person must close it."""
         if not self._want.close:
             return
-        if _is_done((await self._ask("GET", f"{_of(ticket)}?fields=status", of=ticket)).get("fields")):
+        known = await self._ask("GET", f"{_of(ticket)}?fields=status", of=ticket)
+        if _is_done(self._has(known, "fields", dict)):
             return
         why = await self._transition(ticket)
         if why:
@@ -175,7 +175,7 @@ class Jira:
     async def _transition(self, ticket: str) -> str:
         """Closes the issue; returns why it cannot be."""
         answer = await self._ask("GET", f"{_of(ticket)}/transitions", of=ticket)
-        ways = [one for one in answer.get("transitions", ()) if isinstance(one, dict)]
+        ways = [one for one in self._has(answer, "transitions", list) if isinstance(one, dict)]
         chosen = next((one for one in ways if self._closes(one)), None)
         if chosen is None:
             to = repr(self._want.transition) if self._want.transition else "a status of the category Done"
@@ -203,13 +203,25 @@ class Jira:
         return _is_done({"status": to})
 
     async def _comment(self, ticket: str, text: str, message: PageMessage) -> None:
-        await self._ask("POST", f"{_of(ticket)}/comment", {"body": self._text(text, message)}, of=ticket)
+        made = await self._ask(
+            "POST", f"{_of(ticket)}/comment", {"body": self._text(text, message)}, of=ticket
+        )
+        self._has(made, "id", str)
 
     def _text(self, text: str, message: PageMessage) -> Any:
         """A text for people, with the link to the console and the mark of its page."""
         link = message.in_console(self._want.console_url) if self._want.console_url else ""
         marked = f"{text.rstrip()}\n{_mark(message)}"
         return document(marked, link) if self._want.api == 3 else wiki(marked, link)
+
+    def _has(self, answer: Mapping[str, Any], name: str, kind: type[T]) -> T:
+        """A part that each such answer of Jira has. Unreachable: it is somebody else's, such as of a gateway that says to wait,
+        and says nothing of what is at Jira, however friendly its status.
+        """
+        found = answer.get(name)
+        if not isinstance(found, kind):
+            raise Unreachable(f"{self._http.host}: the answer has no {name!r}: it is not Jira's")
+        return found
 
     def _key(self, answer: Any) -> str:
         key = answer.get("key") if isinstance(answer, dict) else None

@@ -94,7 +94,8 @@ class TemplatedTickets:
         if self._want.find is None:
             return ""
         answer = await self._send(self._want.find, message)
-        if isinstance(answer, bytes):  # to take it for a no would open one ticket after the other
+        # To take it for a no would open one ticket after the other.
+        if isinstance(answer, bytes) or not _has_list(answer, self._want.find.ticket):
             raise Unreachable(f"{self._http.host}: whether there is a ticket cannot be read in its answer")
         return _at(answer, self._want.find.ticket)
 
@@ -161,6 +162,19 @@ class TemplatedTickets:
             return orjson.loads(raw)
         except orjson.JSONDecodeError:
             return raw if raw.strip() else None
+
+
+def _has_list(answer: Any, place: str) -> bool:
+    """Where a place leads through a list (`result.0.sys_id`): is that there, if only as null? What stands before the system, and
+    says to wait, has none.
+    """
+    for part in place.split("."):
+        if part.isdigit():
+            return answer is None or isinstance(answer, list | dict)
+        if not isinstance(answer, dict) or part not in answer:
+            return not any(one.isdigit() for one in place.split("."))
+        answer = answer[part]
+    return True
 
 
 def _at(answer: Any, place: str) -> str:

@@ -178,6 +178,10 @@ class SentenceBook:
         """The text in this book's language."""
         return _Telling(self).told(text, DEPTH) if len(text) <= MOST else text
 
+    def word(self, slot: str, value: str) -> str:
+        """A state, a role or what a page is for, which stands as it is called in the log; empty: it is none of ours."""
+        return self.texts.get(f"word-{slot.rstrip('0123456789')}-{value.replace(' ', '-')}", "")
+
     def counted(self, text: str) -> str:
         """`3 nodes`, `90 seconds`; empty: it is no number of something."""
         found = _COUNTED.fullmatch(text)
@@ -214,7 +218,9 @@ class _Telling:
         book = self._book
         for form, values in book.readings(text):
             text_of = book.texts.get(form.id)
-            told = {name: self.told(value, depth - 1) for name, value in values.items()}
+            told = {
+                name: book.word(name, value) or self.told(value, depth - 1) for name, value in values.items()
+            }
             if text_of is not None and form.fits(values, told, book.whole):
                 yield _filled(text_of, told)
         yield from self._in_parts(text, depth)

@@ -3,6 +3,7 @@
 import gzip
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -275,23 +276,46 @@ def test_states_of_version_0_1_are_found_by_todays_names(model: ReadModel) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["x", "!!", "e30", cursor("a", "b"), cursor(1.0, 2), cursor(1.0, "a", 3), "\u00e9"]
-)
+    "text",
+    [
+        "x", "!!", "e30", "\u00e9", cursor("incidents", "a", "b"), cursor("incidents", 1.0, 2),
+        cursor("incidents", 1.0, "a", 3), "WzEwMDAuMCwiaW5jLTAwMSJd",  # the last one is of version 0.2.0
+    ],
+)  # fmt: skip
 def test_a_cursor_of_something_else_is_refused(model: ReadModel, text: str) -> None:
     """With a sentence, and no 500."""
     with pytest.raises(web.HTTPBadRequest) as caught:
         incidents(model, cursor=text)
     assert "begin again" in str(caught.value.text)
     with pytest.raises(web.HTTPBadRequest) as caught:
-        notes(model, cursor=cursor("e999#0"))
+        notes(model, cursor=cursor("notes", "e999#0"))
     assert "begin again" in str(caught.value.text)
+
+
+def test_a_cursor_of_another_list_is_refused(with_runs: ReadModel) -> None:
+    """It would have been a place there, too: a client that takes one for the other would miss what it does not see."""
+    lists_: dict[str, Callable[..., Any]] = {
+        "incidents": partial(incidents, all=True),
+        "runs": runs,
+        "notes": notes,
+    }
+    for name, ask in lists_.items():
+        following = ask(with_runs, limit=3)["next"]
+        assert following, name
+        for other, asks in lists_.items():
+            if other == name:
+                assert asks(with_runs, limit=3, cursor=following)[other]
+                continue
+            with pytest.raises(web.HTTPBadRequest, match="Bad Request") as caught:
+                asks(with_runs, limit=3, cursor=following)
+            assert "begin again" in str(caught.value.text), (name, other)
 
 
 @given(st.text())
 def test_any_cursor_is_a_place_or_refused(text: str) -> None:
     """Nothing else comes out."""
     try:
-        found = place(text, float, str)
+        found = place("incidents", text, float, str)
     except web.HTTPBadRequest:
         return
     assert found is None or (isinstance(found[0], float) and isinstance(found[1], str))

@@ -20,7 +20,7 @@ from brain.console.speech import in_language
 from brain.console_config import Role
 from brain.core.jobs_seen import JobSeen
 from brain.core.pack.spec import Mode, Priority
-from brain.core.state import HitJob, HitNode, Hold, IncidentState, NodeJobs, OwnedDrain
+from brain.core.state import HitJob, HitNode, Hold, IncidentState, NodeJobs, OwnedDrain, RunState
 from tests.brain.world import GPU, Story, pack
 
 
@@ -223,6 +223,24 @@ def test_an_approval_of_a_page_that_was_left_open_is_none(asking: Story) -> None
     asking.say(23, fresh.verbs[0].verb, **fresh.verbs[0].args)
     asking.run(24)
     assert len(asking.notes("operator.approve")) == 1
+
+
+@pytest.mark.parametrize(("gate", "offered"), [("related", True), ("hold", False), ("budget", False)])
+def test_what_is_held_for_a_reason_that_only_people_can_find_is_let_go_on_by_them(
+    asking: Story, gate: str, offered: bool
+) -> None:
+    """Its sentence says that an approval lets it go on: so there is one to give, of exactly this step. What ends by itself, or by
+    somebody else's word, has none.
+    """
+    (run,) = asking.engine.state.runs.values()
+    run.state, run.why = RunState.HELD, f"bounce waits: these belong together (gate {gate})"
+    (page,), _ = now(asking)
+    assert NeedKind.APPROVAL not in page.kinds
+    assert ("approve" in verbs(page), page.approval is not None) == (offered, offered)
+    if offered:
+        asking.say(21, "approve", **page.verbs[0].args)
+        asking.run(22)
+        assert len(asking.notes("operator.approve")) == 1
 
 
 def test_what_has_come_back_says_until_when_it_stays_open() -> None:

@@ -91,6 +91,25 @@ def test_a_week_and_a_month_by_the_calendar() -> None:
     assert fridays == ("Tue 31 08:00 CEST", 31 * 24.0 - 1), "the 31st: a month before is the 28th of February"
 
 
+@pytest.mark.parametrize(
+    "zone", ["Europe/Berlin", "America/Nuuk", "Australia/Lord_Howe", "America/Santiago", "Africa/Cairo"]
+)
+@pytest.mark.parametrize("clock", ["00:00", "00:30", "01:45", "02:30", "23:30"])
+@pytest.mark.parametrize("days", ["sat", "sun", "fri", "thu"])
+def test_no_hour_falls_between_two_weeks(zone: str, clock: str, days: str) -> None:
+    """Nor is one told twice, also where a clock leaves out the time at which it is due."""
+    there, given = ZoneInfo(zone), want("week", days=[days], at=[clock])
+    now, end = at("2026-01-01 00:00", there), at("2028-01-01 00:00", there)
+    known = schedule.newest(given, there, now)
+    assert known is not None
+    while now < end:
+        now += 6 * 3600
+        due = schedule.due(given, there, now, known)
+        if due is not None:
+            assert due.since == known, datetime.fromtimestamp(due.at, there)
+            known = due.at
+
+
 def test_what_was_missed_is_in_the_next_one() -> None:
     """A brain that was down over three shifts: one report of all of them, which names the times."""
     given = want(at=["06:00", "14:00", "22:00"])

@@ -9,12 +9,23 @@ from agent.contract.coverage import Coverage
 from agent.shared.words import id_of, read, values_of
 from brain import sentences
 from brain.console.speech import in_language, told, told_note, told_plan
+from brain.console.words import Words
+from brain.console_config import Role
+from brain.core.state import IncidentState, RunState
 from docs import sentences as spoken
 from simulations.drills import DRILLS
 from tests.simulations.stories import played
 
 SAID, COUNTED = spoken.sentences()
 CHINESE = read(sentences.FOLDER / "zh")
+# What stands in a slot as the log calls it -> the console's own words for it
+WORDS: dict[str, dict[str, str]] = {
+    "state": {one.value: f"state-{one.value}" for one in IncidentState}
+    | {one.value: f"run-{one.value}" for one in RunState},
+    "role": {one.value: f"role-{one.value}" for one in Role},
+    "what": dict.fromkeys(("open", "repeat", "update", "ack", "resolve"), ""),
+    "how": {"local-token": ""},
+}
 UNITS = {"count-second", "count-minute", "count-hour", "count-day"}
 # What stays in every language: names, keys, commands
 NAMES = re.compile(
@@ -37,13 +48,41 @@ def test_every_sentence_of_the_code_has_its_chinese() -> None:
     assert {id_: english for id_, english in ids.items() if id_ not in CHINESE} == {}
     counted = {f"count-{id_of(one)}" for one in COUNTED}
     assert sorted(counted - set(CHINESE)) == []
-    assert sorted(set(CHINESE) - set(ids) - counted - UNITS) == []
+    words = {f"word-{slot}-{value}" for slot, values in WORDS.items() for value in values}
+    assert sorted(words - set(CHINESE)) == []
+    assert sorted(set(CHINESE) - set(ids) - counted - UNITS - words) == []
     wrong = {
         id_: CHINESE[id_]
         for id_, english in ids.items()
         if not values_of(CHINESE[id_]) <= set(re.findall(r"\{(\w+)\}", english))
     }
     assert wrong == {}
+
+
+def test_a_state_is_told_by_the_word_that_the_pages_have_for_it() -> None:
+    """In a sentence as in a mark beside it."""
+    pages = Words("zh")
+    for slot, values in WORDS.items():
+        for value, key in values.items():
+            assert not key or CHINESE[f"word-{slot}-{value}"] == pages(key), key
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("inc-1.r1 waits for no approval: it is succeeded", "inc-1.r1 不在等待批准：其状态为成功"),
+        ("inc-1 has no run: it is needs_human", "inc-1 没有运行：其状态为需要人工"),
+        ("open to oncall: x", "新故障，发给 oncall：x"),
+        (
+            "root logged in with a browser (administrator, local token)",
+            "root 用浏览器登录（管理员，本机令牌）",
+        ),
+        ("ann.service did not start: it is failed", "ann.service 没有启动：它为 failed"),
+    ],
+)
+def test_states_and_roles_within_a_sentence(english: str, chinese: str) -> None:
+    """What is none of ours stands as it is."""
+    assert sentences.told(english, "zh") == chinese
 
 
 def test_the_catalogue_is_that_of_the_code() -> None:

@@ -111,7 +111,7 @@ class Watcher:
                 one = queue.get_nowait()
                 if one is None:
                     break
-                whole.append(watching._told(past.told, one[0], watching._raw(one[1])))
+                whole.append(watching._fresh(past.told, one))
         events = b"".join(whole).split(b"\n\n")
         self.gets(b"\n\n".join(events[:keep]) + b"\n\n")
 

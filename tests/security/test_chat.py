@@ -15,6 +15,7 @@ from brain.chat_words import Button
 from brain.console.chat import reply, wecom
 from brain.console.chat.pagerduty import ACKNOWLEDGED, RESOLVED
 from brain.console.server import Console
+from brain.core.healing.shown import mark as shown_mark
 from brain.outgoing import Outgoing
 from tests.security.chat_kit import (
     USERS,
@@ -215,6 +216,26 @@ async def test_two_persons_are_two_persons_in_a_chat_too(tmp_path: Path) -> None
         assert not view.said
         assert shown(*await send(url, by_dingtalk("Ubob", "approve inc-1.r1 bounce"))) == "done"
         assert [one.who for one in view.said] == ["ann and bob"]
+
+
+async def test_two_persons_approve_one_step_however_each_has_named_it(tmp_path: Path) -> None:
+    """By its incident or its run, with what a card showed or without: it is the same word, on the log as the stricter of the two.
+    Two who saw different things have not said the same.
+    """
+    async with console(tmp_path, console={"two_persons": ["approve"]}) as (url, view):
+        mark = shown_mark(view.state, view.state.runs["inc-1.r1"])
+        card = Button(verb="approve", args={**APPROVE.args, "seen": mark})
+        for first, second in (
+            (by_dingtalk("Uann", "approve inc-1 bounce"), by_feishu("Ubob", card)),
+            (by_feishu("Uann", card), by_dingtalk("Ubob", "approve inc-1.r1 bounce")),
+        ):
+            assert "another person" in shown(*await send(url, first))
+            assert shown(*await send(url, second)) == "done"
+            assert (view.said[-1].who, dict(view.said[-1].args)) == ("ann and bob", card.args)
+        older = Button(verb="approve", args={**card.args, "seen": f"P3{mark[2:]}"})
+        assert "another person" in shown(*await send(url, by_feishu("Uann", older)))
+        assert "another person" in shown(*await send(url, by_feishu("Ubob", card)))
+        assert len(view.said) == 2
 
 
 async def test_what_pagerduty_resolves_stays_open_here(tmp_path: Path) -> None:

@@ -195,13 +195,15 @@ async def test_the_console_says_with_which_token_one_was_made(tmp_path: Path) ->
 def test_one_person_s_words_do_not_push_out_another_s() -> None:
     """Each has places of their own among those that wait for a second person."""
     waiting = Proposals()
-    assert waiting.agreed("stop", "bob", lambda: True, 0) == ""
+    assert waiting.agreed("stop", "bob", lambda: True, 0) is None
     for n in range(110):
-        assert waiting.agreed(f"word {n}", "eve", lambda: True, 1) == ""
+        assert waiting.agreed(f"word {n}", "eve", lambda: True, 1) is None
     said = [(one.who, one.text) for one in waiting.waiting(2)]
     assert ("bob", "stop") in said
     assert len(said) == 1 + MOST_OF_ONE
-    assert waiting.agreed("stop", "ann", lambda: True, 3) == "bob"
+    first = waiting.agreed("stop", "ann", lambda: True, 3)
+    assert first is not None
+    assert first.who == "bob"
 
 
 def public() -> str:

@@ -89,7 +89,7 @@ COMMANDS: dict[str, tuple[dict[str, Any], Role]] = {
     "deny": ({"id": "inc-nothing"}, Role.OPERATOR),
     "return": ({"node": "n1"}, Role.OPERATOR),
     "forget": ({"node": "n1"}, Role.OPERATOR),
-    "approve": ({"id": "inc-nothing"}, Role.APPROVER),
+    "approve": ({"id": "inc-nothing", "rung": "reset"}, Role.APPROVER),
     "start": ({"runbook": "accept-node", "node": "n1"}, Role.APPROVER),
     "reset": ({}, Role.APPROVER),
     "mode": ({"runbook": "*", "mode": "auto"}, Role.ADMINISTRATOR),

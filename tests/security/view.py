@@ -10,6 +10,7 @@ from agent.contract.errors import Unreachable
 from brain import config
 from brain.config import BrainConfig
 from brain.console.brain_view import BrainView, BundleView
+from brain.console.feed import Feed
 from brain.core.inputs import OperatorCommand, Reported
 from brain.core.state import State
 
@@ -22,6 +23,7 @@ class FolderView:
     notes: list[tuple[str, str]] = field(default_factory=list)
     # What a test puts there
     reader: Any = None
+    feed: Feed = field(default_factory=Feed)
     state: State = field(default_factory=State)
     bundles: Mapping[str, BundleView] = field(default_factory=dict)
     # What was put on the log; `deaf`: it takes nothing

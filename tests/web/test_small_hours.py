@@ -207,3 +207,35 @@ def test_a_rule_names_each_of_what_it_explains_once(up: Up, browser: Browser) ->
         named = page.locator("a[href^='/rules?q=']").all_inner_texts()
         assert len(named) > 10
         assert sorted(set(named)) == sorted(named)
+
+
+# The middle of what has the focus, and whether anything lies over it there
+_UNDER = """() => {
+  const one = document.activeElement
+  if (!one || one === document.body) return null
+  const box = one.getClientRects()[0]
+  const at = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)
+  return [one.outerHTML.slice(0, 120), Boolean(at && (at === one || one.contains(at) || at.contains(one)))]
+}"""
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK])
+@pytest.mark.parametrize("path", ["/incidents/{}", "/nodes/sim-02"])
+def test_what_the_keyboard_comes_to_is_in_sight(
+    up: Up, browser: Browser, incident: str, path: str, size: tuple[int, int]
+) -> None:
+    """Forwards and backwards: neither the head nor the row of buttons lies over it, and no button stands out to the right."""
+    with look(browser, url(up), size) as one:
+        one.log_in(token(up))
+        page = one.open(path.format(incident))
+        for key in ("Tab", "Shift+Tab"):
+            page.evaluate("document.activeElement.blur()")
+            hidden, stops = [], 0
+            for _ in range(150):
+                page.keyboard.press(key)
+                if (found := page.evaluate(_UNDER)) is None:
+                    break
+                stops += 1
+                hidden += [] if found[1] else [found[0]]
+            assert stops > 10
+            assert hidden == [], key

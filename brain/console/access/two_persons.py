@@ -24,6 +24,8 @@ class Proposal:
     until: float
     # Is the credential with which it was said still good?
     still_good: Callable[[], bool]
+    # The mark of what they were shown (`seen` of an approval); empty: they have handed back none
+    seen: str = ""
 
 
 def needs_second(verb: str, args: Mapping[str, Scalar], chosen: Collection[str]) -> bool:
@@ -37,18 +39,24 @@ class Proposals:
     def __init__(self) -> None:
         self._waiting: dict[str, Proposal] = {}
 
-    def agreed(self, text: str, who: str, still_good: Callable[[], bool], now: float) -> str:
-        """Returns who said the same before; empty: nobody else has, and it waits now. The same person twice is one."""
+    def agreed(
+        self, text: str, who: str, still_good: Callable[[], bool], now: float, seen: str = ""
+    ) -> Proposal | None:
+        """Returns what somebody else said before, which was the same; None: nobody has, and it waits now. The same person twice
+        is one, and two who were shown different things have not said the same.
+        """
         self._forget(now)
         first = self._waiting.get(text)
-        if first is not None and first.who != who:
+        if first is not None and first.who != who and (not first.seen or not seen or first.seen == seen):
             del self._waiting[text]
-            return first.who
+            return first
         own = [said for said, one in self._waiting.items() if one.who == who and said != text]
         for said in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
             del self._waiting[said]
-        self._waiting[text] = Proposal(who=who, text=text, until=now + WITHIN_S, still_good=still_good)
-        return ""
+        self._waiting[text] = Proposal(
+            who=who, text=text, until=now + WITHIN_S, still_good=still_good, seen=seen
+        )
+        return None
 
     def waiting(self, now: float) -> list[Proposal]:
         """Returns what waits, the oldest first."""

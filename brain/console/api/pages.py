@@ -25,24 +25,24 @@ class Paged(Asked):
     )
 
 
-def cursor(*place: Any) -> str:
-    """Returns the cursor that stands for a place in a list."""
-    return base64.urlsafe_b64encode(orjson.dumps(place)).rstrip(b"=").decode()
+def cursor(list_: str, *place: Any) -> str:
+    """Returns the cursor that stands for a place in the list of this name."""
+    return base64.urlsafe_b64encode(orjson.dumps((list_, *place))).rstrip(b"=").decode()
 
 
-def place(text: str, *kinds: type) -> tuple[Any, ...] | None:
-    """Returns the place of a cursor; None: the first page. HTTPBadRequest: it is none of this list."""
+def place(list_: str, text: str, *kinds: type) -> tuple[Any, ...] | None:
+    """Returns the place of a cursor; None: the first page. HTTPBadRequest: it is none of the list of this name."""
     if not text:
         return None
     try:
         found = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (binascii.Error, ValueError) as error:
         raise _wrong() from error
-    if not isinstance(found, list) or len(found) != len(kinds):
+    if not isinstance(found, list) or len(found) != 1 + len(kinds) or found[0] != list_:
         raise _wrong()
-    if not all(isinstance(one, kind) for one, kind in zip(found, kinds, strict=True)):
+    if not all(isinstance(one, kind) for one, kind in zip(found[1:], kinds, strict=True)):
         raise _wrong()
-    return tuple(found)
+    return tuple(found[1:])
 
 
 def _wrong() -> web.HTTPBadRequest:

@@ -19,7 +19,7 @@ MAX_TEXT = 1000
 VERBS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Role]] = {
     "hold": (("scope", "why"), ("for_s",), Role.OPERATOR),
     "release": (("scope",), (), Role.OPERATOR),
-    "approve": (("id",), ("rung", "seen"), Role.APPROVER),
+    "approve": (("id", "rung"), ("seen",), Role.APPROVER),
     "deny": (("id",), ("why",), Role.OPERATOR),
     "ack": (("id",), (), Role.OPERATOR),
     "note": (("id", "text"), (), Role.OPERATOR),

@@ -13,7 +13,7 @@ from brain.console.fleet.facts import OVER
 from brain.console.needs.verbs import Allowed
 from brain.console.pack.show import disrupts, repeat
 from brain.core import recurrence
-from brain.core.healing import approvals, plans, shown
+from brain.core.healing import approvals, limits, plans, shown
 from brain.core.pack.spec import Priority, Scalar
 from brain.core.people import do
 from brain.core.state import AlertGroup, Hold, Incident, IncidentState, Run, RunState, State
@@ -60,7 +60,7 @@ def incident(one: Incident, state: State, drained: Sequence[str], allowed: Allow
         run=run.id if run else "",
         acked_by=one.pages.acked_by,
         out_of_service=list(drained[:_SHOWN]),
-        approval=wanted_approval(asking, state) if asking else None,
+        approval=wanted_approval(run, state) if run is not None else None,
         verbs=verbs(one, run, drained, allowed),
     )
 
@@ -68,7 +68,7 @@ def incident(one: Incident, state: State, drained: Sequence[str], allowed: Allow
 def verbs(one: Incident, run: Run | None, drained: Sequence[str], allowed: Allowed) -> list[VerbShape]:
     """What somebody may say about an incident that is open. `run`: its newest; `drained`: nodes that it keeps out of service."""
     found: list[tuple[str, dict[str, Scalar]]] = []
-    if run is not None and run.state is RunState.APPROVAL:
+    if run is not None and _takes_approval(run):
         found.append(
             ("approve", {"id": run.id, "rung": approvals.rung(run), "seen": shown.mark(allowed.state, run)})
         )
@@ -95,6 +95,10 @@ def of_chain(chain: ChainShape, allowed: Allowed) -> list[VerbShape]:
 
 def _newest(one: Incident, state: State) -> Run | None:
     return next((state.runs[id_] for id_ in reversed(one.runs) if id_ in state.runs), None)
+
+
+def _takes_approval(run: Run) -> bool:
+    return run.state is RunState.APPROVAL or limits.waits_for_people(run)
 
 
 def _kinds(one: Incident, asking: Run | None, drained: Sequence[str]) -> Iterator[NeedKind]:
@@ -144,9 +148,9 @@ def _doing(run: Run) -> str:
 
 
 def wanted_approval(run: Run, state: State) -> WantedApprovalShape | None:
-    """Returns exactly what an approval of a run that waits for one would be for; None: nothing is left of it."""
+    """Returns exactly what an approval of a run would be for; None: it waits for none, or nothing is left of it."""
     rungs = plans.rungs(run)
-    if run.rung >= len(rungs):
+    if not _takes_approval(run) or run.rung >= len(rungs):
         return None
     rung = rungs[run.rung]
     return WantedApprovalShape(

@@ -33,7 +33,7 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
     async def rules(asked: Checked[RulesQuery, Nothing]) -> web.StreamResponse:
         query, pack = asked.query, brain.live.state.pack or _NONE
         sources = brain.pack_sources(pack.version)
-        found, following = _page(query, _fitting(query, pack.rules))
+        found, following = _page("rules", query, _fitting(query, pack.rules))
 
         def work(history: History) -> bytes:
             figures = counting.figures(history)
@@ -58,7 +58,7 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
         query, pack = asked.query, brain.live.state.pack or _NONE
         sources = brain.pack_sources(pack.version)
         name = glob(query.name or "*")
-        found, following = _page(query, [one for one in pack.runbooks if name(one.name)])
+        found, following = _page("runbooks", query, [one for one in pack.runbooks if name(one.name)])
 
         def work(history: History) -> bytes:
             figures = counting.figures(history)
@@ -106,9 +106,9 @@ def _fitting(query: RulesQuery, rules: Sequence[Rule]) -> list[Rule]:
     ]
 
 
-def _page(query: Paged, named: Sequence[Named]) -> tuple[list[Named], str]:
+def _page(list_: str, query: Paged, named: Sequence[Named]) -> tuple[list[Named], str]:
     """One page of what has names, and the cursor of the next one."""
-    after = place(query.cursor, str)
+    after = place(list_, query.cursor, str)
     rest = [one for one in sorted(named, key=lambda one: one.name) if after is None or one.name > after[0]]
     found = rest[: query.limit] if query.limit else rest
-    return found, cursor(found[-1].name) if len(found) < len(rest) else ""
+    return found, cursor(list_, found[-1].name) if len(found) < len(rest) else ""

@@ -17,6 +17,16 @@ _WEEK = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Time:
+    """One time at which a report is due."""
+
+    # in seconds since 1970
+    at: float
+    # what brain.toml says for it, which a clock may leave out: the report before it is found by that
+    local: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DueReport:
     """One report that is due. Times in seconds since 1970."""
 
@@ -35,28 +45,35 @@ def zone_of(want: ReportConfig, site: str) -> ZoneInfo:
 
 def newest(want: ReportConfig, zone: ZoneInfo, now: float) -> float | None:
     """When the newest one was due, at or before `now`; None: before there was a calendar."""
-    today = datetime.fromtimestamp(now, zone).date()
-    return max((at for at in _times(want, zone, today - _BACK, today) if at <= now), default=None)
+    found = _newest(want, zone, now)
+    return None if found is None else found.at
 
 
 def due(want: ReportConfig, zone: ZoneInfo, now: float, mailed: float) -> DueReport | None:
     """The report that is due; None: none is. `mailed`: when the newest one was due that was mailed."""
-    at = newest(want, zone, now)
-    if at is None or at <= mailed:
+    found = _newest(want, zone, now)
+    if found is None or found.at <= mailed:
         return None
-    first = datetime.fromtimestamp(max(mailed, at - _MOST_BACK_S), zone).date()
-    last = datetime.fromtimestamp(at, zone).date()
-    missed = tuple(sorted(one for one in _times(want, zone, first, last) if mailed < one < at))
-    return DueReport(at=at, since=_since(want, zone, at, mailed), missed=missed)
+    first = datetime.fromtimestamp(max(mailed, found.at - _MOST_BACK_S), zone).date()
+    last = datetime.fromtimestamp(found.at, zone).date()
+    missed = tuple(sorted(one.at for one in _times(want, zone, first, last) if mailed < one.at < found.at))
+    return DueReport(at=found.at, since=_since(want, zone, found, mailed), missed=missed)
 
 
-def _times(want: ReportConfig, zone: ZoneInfo, first: date, last: date) -> Iterator[float]:
+def _newest(want: ReportConfig, zone: ZoneInfo, now: float) -> _Time | None:
+    today = datetime.fromtimestamp(now, zone).date()
+    there = (one for one in _times(want, zone, today - _BACK, today) if one.at <= now)
+    return max(there, key=lambda one: one.at, default=None)
+
+
+def _times(want: ReportConfig, zone: ZoneInfo, first: date, last: date) -> Iterator[_Time]:
     """When it is due on the days from the first to the last."""
     for number in range((last - first).days + 1):
         day = first + timedelta(days=number)
         if _is_day(want, day):
             for clock in want.at:
-                yield _at(datetime.combine(day, time.fromisoformat(clock)), zone)
+                local = datetime.combine(day, time.fromisoformat(clock))
+                yield _Time(at=_at(local, zone), local=local)
 
 
 def _is_day(want: ReportConfig, day: date) -> bool:
@@ -71,11 +88,11 @@ def _at(local: datetime, zone: ZoneInfo) -> float:
     return local.replace(tzinfo=zone, fold=0).astimezone(UTC).timestamp()
 
 
-def _since(want: ReportConfig, zone: ZoneInfo, at: float, mailed: float) -> float:
+def _since(want: ReportConfig, zone: ZoneInfo, due: _Time, mailed: float) -> float:
     """A shift begins where the last report ended, so that nothing falls between two; a week and a month by the calendar."""
-    local = datetime.fromtimestamp(at, zone).replace(tzinfo=None)
+    local = due.local
     if want.what == "shift":
-        return max(mailed, at - _MOST_BACK_S)
+        return max(mailed, due.at - _MOST_BACK_S)
     if want.what == "week":
         return _at(local - _WEEK, zone)
     last_month = local.replace(day=1) - timedelta(days=1)

@@ -218,6 +218,11 @@ def _were_treated(case: Case, nodes: list[str], within: str) -> str:
     return f"{case.incident.cause} was treated on {counted(len(nodes), 'node')} within {within} ({named})"
 
 
+def waits_for_people(run: Run) -> bool:
+    """Is it held with others for a reason that only people can find, so that an approval lets it go on?"""
+    return run.state in (RunState.HELD, RunState.APPROVAL) and run.why.endswith(f"(gate {RELATED})")
+
+
 def others_waiting(ctx: Context, run: Run) -> list[str]:
     """The other nodes that wait for this reason, with the same cause: they belong together when the first remedies are past.
 
@@ -231,8 +236,7 @@ def others_waiting(ctx: Context, run: Run) -> list[str]:
             for other in ctx.state.runs.values()
             if other.node not in ("", run.node)
             and other.related_since > ctx.now - DAY_S
-            and other.state in (RunState.HELD, RunState.APPROVAL)
-            and other.why.endswith(f"(gate {RELATED})")
+            and waits_for_people(other)
             and ctx.state.incidents[other.incident].cause == cause
         )
     )

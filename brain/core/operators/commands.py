@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 
+from agent.contract.counted import span
 from brain.core import demotion, ids, incidents, stops
 from brain.core.context import Context
 from brain.core.healing import approvals, drains, modes, run_states, runs, shown, steps
@@ -52,11 +53,10 @@ def _hold(ctx: Context, command: OperatorCommand) -> None:
     ctx.state.holds[hold.id] = hold
     if until:
         ctx.set_timer(f"hold:{hold.id}", until)
-    ctx.note(
-        "operator.hold",
-        stops.text(hold) + (f" for {for_s:.0f} s" if until else "") + f" ({hold.id})",
-        scope=scope,
-    )
+    text = f"{do(hold.who, 'holds')} {scope}: {why}; until it is released ({hold.id})"
+    if until:
+        text = f"{do(hold.who, 'holds')} {scope}: {why}; that ends by itself in {span(for_s)} ({hold.id})"
+    ctx.note("operator.hold", text, scope=scope)
     for run in list(ctx.state.runs.values()):
         steps.reconsider(ctx, run)
 

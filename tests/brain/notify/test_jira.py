@@ -134,6 +134,48 @@ async def test_an_answer_that_was_lost_makes_no_second_issue(
     assert server.searches > 1
 
 
+@pytest.mark.parametrize(
+    "answer",
+    ["", "{}", "[]", '{"message": "Please wait"}', '{"issues": null}', '{"issues": [{}]}', "null", "OK"],
+)
+async def test_an_answer_of_something_else_is_not_the_word_that_there_is_no_issue(
+    tmp_path: Path, answer: str
+) -> None:
+    """What stands before Jira answers 200, and it is no answer of Jira's: else each page in such an hour would open one more,
+    say once more what it has said, or say of an issue that nothing leads to its end.
+    """
+    server = JiraServer()
+    asks = ("GET", "/search/jql")
+
+    def between(request: Any, body: Any) -> Any:
+        return (
+            (200, answer)
+            if request.method == asks[0] or request.path.endswith(asks[1])
+            else api(request, body)
+        )
+
+    async with receiving(server.api) as it:
+        api = it.judge
+        channel = jira(it.url, tmp_path)
+        assert await channel.send(message()) == "OPS-1"
+        await channel.close()
+        channel = jira(it.url, tmp_path)  # a brain that was started anew, and asks
+        it.judge = between
+        with pytest.raises(Unreachable):
+            await channel.send(message("update", 2, again=True))
+        it.judge = api
+        assert await channel.send(message("update", 2, again=True)) == "OPS-1"
+        assert len(server.only().comments) == 1
+        it.judge = between
+        with pytest.raises(Unreachable):
+            await channel.send(message("resolve", 3))
+        it.judge = api
+        assert await channel.send(message("resolve", 3, again=True)) == "OPS-1"
+        await channel.close()
+    assert server.only().status == "Done"
+    assert len(server.only().comments) == 2
+
+
 async def test_a_leader_that_was_told_of_the_issue_does_not_search(tmp_path: Path) -> None:
     """Its key stands on the log."""
     server = JiraServer()
@@ -263,7 +305,7 @@ async def test_errors_say_who_must_act_and_hide_the_token(tmp_path: Path) -> Non
             it.instead = [(status, {}, {})]
             with pytest.raises(error, match=str(status)):
                 await channel.send(message("update", 2))
-        it.instead = [(200, "<html>", {}), (201, "<html>", {})]
+        it.instead = [(200, {"issues": []}, {}), (201, "<html>", {})]
         with pytest.raises(Unreachable, match="names no issue"):
             await channel.send(message(dedup_key="inc-2"))
         server.authorization = "another"

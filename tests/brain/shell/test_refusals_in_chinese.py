@@ -54,9 +54,9 @@ REFUSED: dict[str, tuple[Callable[[Client], Any], str, str]] = {
         "ann: ack id=inc-none: 没有这样的未结故障或告警组",
     ),
     "a run to approve": (
-        lambda client: client.submit("approve", id="inc-none"),
-        "ann: approve id=inc-none: no run of that id waits for an approval",
-        "ann: approve id=inc-none: 没有该编号的运行在等待批准",
+        lambda client: client.submit("approve", id="inc-none", rung="reset"),
+        "ann: approve id=inc-none rung=reset: no run of that id waits for an approval",
+        "ann: approve id=inc-none rung=reset: 没有该编号的运行在等待批准",
     ),
     "a node to return": (
         lambda client: client.submit("return", node="n99"),

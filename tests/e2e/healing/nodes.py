@@ -89,9 +89,14 @@ def agreeing(whole: Stack, *causes: str) -> Iterator[None]:
                     if one["cause"] in causes
                     else ()
                 )
-                if runs and runs[-1]["state"] == "approval" and f"{one['id']} {runs[-1]['why']}" not in said:
+                if (
+                    runs
+                    and runs[-1]["state"] == "approval"
+                    and runs[-1]["approval"]
+                    and f"{one['id']} {runs[-1]['why']}" not in said
+                ):
                     said.add(f"{one['id']} {runs[-1]['why']}")
-                    whole.gpuward("approve", one["id"])
+                    whole.gpuward("approve", one["id"], "--rung", runs[-1]["approval"]["rung"])
 
     thread = threading.Thread(target=agree)
     thread.start()

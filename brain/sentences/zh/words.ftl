@@ -1,0 +1,29 @@
+### 句中占位处的状态、角色等单词：与控制台页面用词相同（brain/console/web/words/zh/common.ftl）。
+
+word-state-settling = 待确认
+word-state-open = 未处理
+word-state-healing = 修复中
+word-state-needs_human = 需要人工
+word-state-recovered = 已恢复
+word-state-closed = 已关闭
+word-state-explained = 由其他故障解释
+word-state-held = 被闸门暂停
+word-state-approval = 等待批准
+word-state-intent = 即将执行
+word-state-performing = 执行中
+word-state-verifying = 验证中
+word-state-cancelling = 正在取消
+word-state-succeeded = 成功
+word-state-exhausted = 已无可用手段
+word-state-observed = 仅计划（观察模式）
+word-state-cancelled = 已取消
+word-role-viewer = 可查看
+word-role-operator = 操作员
+word-role-approver = 审批人
+word-role-administrator = 管理员
+word-how-local-token = 本机令牌
+word-what-open = 新故障
+word-what-repeat = 再次呼叫
+word-what-update = 更新
+word-what-ack = 已有人处理
+word-what-resolve = 已恢复
