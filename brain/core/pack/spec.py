@@ -486,8 +486,8 @@ class Settings:
     breaker_runs: int = 30
     # the time of breaker_runs and same_cause_nodes
     breaker_within_s: float = 3600.0
-    # when disruptive runs for one cause began on this many nodes within breaker_within_s, or within a day where one job ran, or
-    # wait there for this reason, one on a further node needs an approval
+    # when disruptive runs for one cause began on this many nodes within breaker_within_s, or within a day where one job ran (one
+    # in 250 of its nodes if those are more), or wait there for this reason, one on a further node needs an approval
     same_cause_nodes: int = 5
     # the same for remedies that disrupt the whole node, on so many within a day, or on 1 % of the cell's if those are more
     same_cause_nodes_per_day: int = 10
