@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -242,6 +242,7 @@ def test_no_alert_stays_open_and_none_is_reopened_after_its_end(
 
 @settings(max_examples=150, deadline=None)
 @given(moves, fates, st.sampled_from([0.0, 300.0]))
+@example([("fact", 4, "n0"), ("wait", 400.0), ("ack", 0)], ["ok"], 300.0)
 def test_a_digest_loses_nothing_and_keeps_its_hours(
     script: list[tuple[Any, ...]], fate: list[str], every_s: float
 ) -> None:

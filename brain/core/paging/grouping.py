@@ -221,6 +221,9 @@ def send_collected(ctx: Context, alert_group: AlertGroup) -> None:
     elif alert_group.over == len(alert_group.listed):  # a digest whose resolution waited for its hours
         alert_group.queued = queued
         _follow(ctx, alert_group, list(alert_group.listed.values())[-1].text, "")
+    elif not alert_group.pages.resolved and not queued:  # a digest whose acknowledgement waited for its hours
+        who = _acked_by(ctx, alert_group)
+        _follow(ctx, alert_group, f"acknowledged by {who}", who)
     elif not alert_group.pages.resolved:
         changed = list(dict.fromkeys(page.rpartition(".p")[0] for page in queued))
         about = alerts.holder(ctx.state, changed[-1])
@@ -228,6 +231,8 @@ def send_collected(ctx: Context, alert_group: AlertGroup) -> None:
         more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
         text = f"{newest.cause.replace('_', ' ')} on {newest.scope}: {newest.text}{more}"
         queue.post(ctx, alert_group, "update", alert_group.to, text, queued)
+        who = _acked_by(ctx, alert_group)
+        _follow(ctx, alert_group, f"acknowledged by {who}", who)
 
 
 def _send_first(ctx: Context, alert_group: AlertGroup, queued: list[str]) -> None:
@@ -249,10 +254,14 @@ def _send_first(ctx: Context, alert_group: AlertGroup, queued: list[str]) -> Non
     queue.post(ctx, alert_group, "open", alert_group.to, text, queued)
     if not alert_group.digest:
         ctx.set_timer(f"page:{alert_group.id}", ctx.now + settings.page_repeat_s[0])
+    _follow(ctx, alert_group, "all of them are over or acknowledged", _acked_by(ctx, alert_group))
+
+
+def _acked_by(ctx: Context, alert_group: AlertGroup) -> str:
+    """Who has acknowledged the first of its incidents that somebody has; `people`: that one is forgotten."""
     acked = next((line.incident for line in alert_group.listed.values() if line.acked), "")
     incident = ctx.state.incidents.get(acked)
-    who = incident.pages.acked_by if incident else ""
-    _follow(ctx, alert_group, "all of them are over or acknowledged", who)
+    return (incident.pages.acked_by if incident else "") or "people"
 
 
 def storm_over(ctx: Context, to: str) -> None:
@@ -297,9 +306,10 @@ def _follow(ctx: Context, alert_group: AlertGroup, why: str, who: str) -> None:
     pages, count = alert_group.pages, len(alert_group.listed)
     if not pages.first_at or pages.resolved:
         return
-    if alert_group.over == count and (opens := _opens(ctx, alert_group)) > ctx.now:
+    over, taken = alert_group.over == count, not pages.acked_by and alert_group.seen == count
+    if (over or taken) and (opens := _opens(ctx, alert_group)) > ctx.now:
         ctx.set_timer(f"group:{alert_group.id}", opens)
-    elif alert_group.over == count:
+    elif over:
         pages.resolved = True
         ctx.cancel_timer(f"page:{alert_group.id}")
         ctx.cancel_timer(f"group:{alert_group.id}")
@@ -307,7 +317,7 @@ def _follow(ctx: Context, alert_group: AlertGroup, why: str, who: str) -> None:
         queue.post(
             ctx, alert_group, "resolve", alert_group.to, f"{_all_over(alert_group)}; the last: {why}", queued
         )
-    elif not pages.acked_by and alert_group.seen == count:
+    elif taken:
         pages.acked_by = who or "people"
         ctx.cancel_timer(f"page:{alert_group.id}")
         queue.post(ctx, alert_group, "ack", alert_group.to, why)
@@ -323,7 +333,7 @@ def _all_over(alert_group: AlertGroup) -> str:
 
 
 def _opens(ctx: Context, alert_group: AlertGroup) -> float:
-    """When a resolution may be sent: in the hours of a digest, else now."""
+    """When a resolution or an acknowledgement may be sent: in the hours of a digest, else now."""
     settings = ctx.compiled.settings
     digest = settings.digests.get(Priority(alert_group.digest)) if alert_group.digest else None
     return hours.next_open(settings, digest.hours, ctx.now) if digest else ctx.now
