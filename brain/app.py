@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from agent.shared.nats_connection import shown
+from agent.shared.nats_connection import NatsConnection, shown
 from agent.shared.tasks import Tasks
 from brain.actions import BuildActions, bmc_poll, build_real, kube_conditions, slurm_witness
 from brain.adapters import keys, nats_server, operator_mode, signing_key, signing_key_log
@@ -127,15 +127,6 @@ async def run(
         server = stack.enter_context(nats_server.embedded(config)) if config.embedded else None
         jwts = operator_mode.of(config)
         own_seed = jwts.user.seed if jwts else ""
-        connection = brain_connection(
-            config.nats,
-            name=f"gpuward brain {name}",
-            url=server.url if server else "",
-            seed_file=server.brain_seed_file if server else None,
-            seed=own_seed,
-            jwt=jwts.brain_jwt(time.time()) if jwts else "",
-            ca_file=server.ca_file if server else None,
-        )
         nats = CurrentClient()
         codec = Codec(config.cell)
         outbox = Outbox(config.cell)
@@ -160,6 +151,22 @@ async def run(
         )
         await stack.enter_async_context(background)  # pages may go out from here on
         alerts.resume()
+
+        # How NATS is reached: with a key that the first start of an embedded server makes, where its disk lets it.
+        def reached() -> NatsConnection:
+            if server:
+                server.make_brain_key()
+            return brain_connection(
+                config.nats,
+                name=f"gpuward brain {name}",
+                url=server.url if server else "",
+                seed_file=server.brain_seed_file if server else None,
+                seed=own_seed,
+                jwt=jwts.brain_jwt(time.time()) if jwts else "",
+                ca_file=server.ca_file if server else None,
+            )
+
+        connection = await with_room(server.folder if server else config.data_dir, reached, alerts, stop)
 
         # What people look up.
         readmodel = await with_room(

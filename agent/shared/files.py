@@ -63,7 +63,7 @@ def write(
     except OSError as error:
         # A full disk is met while writing, and that does not know where; and nobody finds a file that was written beside it.
         if error.filename is None or str(error.filename) == f"{path}.part":
-            error.filename, error.filename2 = str(path), None
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 

@@ -105,8 +105,9 @@ def _passed_on(lock: TextIO, run: str) -> str:
         lock.seek(0)
         before, _, there = lock.read(_MOST).strip().partition("\n")
         lock.truncate(0)
-        lock.write(f"{run}\n{here}\n")
-        lock.flush()
+        os.write(
+            lock.fileno(), f"{run}\n{here}\n".encode()
+        )  # kept in no buffer, which a close would write later
     except OSError:  # a full disk: nothing is known, then
         return ""
     return before if there == here else ""

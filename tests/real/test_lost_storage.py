@@ -178,6 +178,26 @@ async def test_a_brain_all_of_whose_files_are_on_a_full_disk_is_told_and_starts_
             assert out.told("brain_disk") == ["open", "resolve"]
 
 
+async def test_the_first_start_of_a_cell_on_a_full_disk_is_told_and_goes_on_with_room(tmp_path: Path) -> None:
+    """Nothing was ever made there: neither the brain's key for its own server, nor the name of its run in the lock."""
+    with small_disk(tmp_path / "disk") as disk:
+        async with outside() as out, lab(disk, **LITTLE, **out.config) as whole:
+            await whole.stop()
+            people = whole.config.tokens_file.read_bytes()  # who asks below
+            shutil.rmtree(whole.config.data_dir)
+            whole.config.data_dir.mkdir()
+            whole.config.tokens_file.write_bytes(people)
+            ballast = fill(disk)
+            starting = asyncio.create_task(whole.start())
+            await told(out, "brain_disk")
+            assert not starting.done()
+            page = next(page for page in out.pages if page["cause"] == "brain_disk")
+            assert f"{disk}/brain/nats is full" in page["why_now"], page["why_now"]
+            ballast.unlink()
+            await starting
+            await told(out, "brain_disk", "resolve")
+
+
 async def test_a_server_that_dies_is_started_again(tmp_path: Path) -> None:
     """Before anybody would be told."""
     async with outside() as out, lab(tmp_path, **out.config) as whole:

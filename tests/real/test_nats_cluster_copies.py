@@ -135,6 +135,8 @@ async def test_the_doctor_says_which_server_is_away(tmp_path: Path) -> None:
         await until(lambda: well(found), "all copies are there")
         server = await leader(found, subjects.stream("default"))
         name = next(name for name, one in found.cluster.servers.items() if one is server)
+        (line,) = await said(found)
+        assert line.text.endswith(f"all are there; {name} leads the log"), "who comes last in an upgrade"
         server.kill()
 
         async def told() -> bool:

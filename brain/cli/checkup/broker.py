@@ -148,8 +148,10 @@ async def _kept(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine
 async def _copies(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine]:
     """Each stream has as many copies as are wanted, all of them there: else the next server that dies is one too many."""
     name, wanted = "copies on NATS", config.nats.replicas
-    few, away = dict[str, int](), dict[str, str]()
+    few, away, leads = dict[str, int](), dict[str, str](), ""
     for what, found in await _streams(client, config.cell):
+        if found.config.name == subjects.stream(config.cell):
+            leads = str((found.cluster and found.cluster.leader) or "")
         if (there := copies.of(found.config)) < wanted:
             few[what] = min(there, few.get(what, wanted))
         for peer in (found.cluster and found.cluster.replicas) or ():
@@ -174,7 +176,11 @@ async def _copies(client: Client, config: BrainConfig) -> AsyncIterator[HealthLi
             ),
         )
     if wanted > 1 and not away and not few:
-        yield ok(name, t("{wanted} of everything, and all are there", wanted=wanted))
+        log_leader = t("; {server} leads the log", server=leads) if leads else ""
+        yield ok(
+            name,
+            t("{wanted} of everything, and all are there{log_leader}", wanted=wanted, log_leader=log_leader),
+        )
 
 
 async def _streams(client: Client, cell: str) -> list[tuple[str, StreamInfo]]:
