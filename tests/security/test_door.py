@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import pwd
 import ssl
 import subprocess
 import time
@@ -142,6 +143,20 @@ async def test_the_starter_has_a_token_that_only_they_can_read(
     async with console(tmp_path) as (url, _):
         status, _ = await ask(url, Authorization=f"Bearer {token}")
         assert status == 401, "that of an earlier start is worth nothing"
+
+
+@pytest.mark.parametrize(
+    ("user", "name"), [("gpuward", "root"), ("root", "root"), ("ann", "ann"), ("", "local-user")]
+)
+async def test_what_root_types_is_not_said_to_be_gpuwards_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str, name: str
+) -> None:
+    """The packages' unit runs as `gpuward`, and so the log names what no person has done."""
+    entry = pwd.getpwuid(os.getuid())
+    monkeypatch.setattr(pwd, "getpwuid", lambda _uid: pwd.struct_passwd((user, *entry[1:])))
+    async with console(tmp_path) as (url, _):
+        token = (tmp_path / local_token.name(int(url.rpartition(":")[2]))).read_text()
+        assert (await ask(url, Authorization=f"Bearer {token}"))[1]["name"] == name
 
 
 async def test_a_token_is_limited_expires_and_is_revoked_at_once(tmp_path: Path) -> None:

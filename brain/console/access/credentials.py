@@ -18,8 +18,10 @@ from brain.console.access.people import STARTER, Grant, Person, grant
 from brain.console.access.tokens import Token, Tokens
 from brain.console.access.users import Users
 from brain.console_config import ConsoleConfig, Role, is_name
+from brain.core.state import GPUWARD
 
 OPEN = "anyone on this machine"  # who reads over loopback without a token
+ROOT = "root"
 UNNAMED = "local-user"  # a user of the machine whose name cannot stand in the log
 _log = logging.getLogger(__name__)
 
@@ -104,10 +106,16 @@ class Credentials:
 
 
 def _login_name() -> str:
-    """The name of the user who runs this brain, by the kernel's number and the machine's list of users."""
+    """The name of the user who runs this brain, by the kernel's number and the machine's list of users.
+
+    The user of the packages' unit is the product's own name, by which the log says what no person has done; nobody logs in as it,
+    and its token is read by root. So what is done with that is root's.
+    """
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         name = f"uid-{os.getuid()}"
+    if name == GPUWARD:
+        return ROOT
     clean = re.sub(r"[^A-Za-z0-9._@-]", "-", name)[:64]
     return clean if is_name(clean) else UNNAMED
