@@ -120,6 +120,7 @@ async def run(
         name = own_name(config)
         instance = f"{name}:{os.getpid()}:{time.time_ns()}"
         before = stack.enter_context(exclusive(config.data_dir, instance))
+        in_memory = runtime_folder(config.data_dir)
         background = Tasks()
 
         # NATS, and what is kept on disk.
@@ -148,6 +149,7 @@ async def run(
             notes=notes,
             background=background,
             file=config.data_dir / "alerts.json",
+            spare=in_memory / "alerts.json" if in_memory else None,
         )
         await stack.enter_async_context(background)  # pages may go out from here on
         alerts.resume()
@@ -201,7 +203,7 @@ async def run(
         replica = Replica(
             actions=ACTIONS,
             snapshots=snapshots,
-            open_quarantine=partial(Quarantine, config.data_dir, runtime=runtime_folder(config.data_dir)),
+            open_quarantine=partial(Quarantine, config.data_dir, runtime=in_memory),
             history=history,
             alerts=alerts,
             had_nodes=CellRegistry(config.registry_file).had_nodes,

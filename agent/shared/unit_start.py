@@ -1,9 +1,10 @@
 """Whether systemd starts a unit when this machine starts, by the links that `systemctl enable` and `mask` make.
 
-Files are read, and not the bus asked: that may be forbidden to whoever asks, and the answer is about the next boot. Source:
-systemctl(1), is-enabled; systemd.unit(5), "Unit File Load Path".
+Files are read, and not the bus asked: that may be forbidden to whoever asks, and the answer is about the next boot. A folder that
+nobody may read to whoever asks counts as empty. Source: systemctl(1), is-enabled; systemd.unit(5), "Unit File Load Path".
 """
 
+import os
 from enum import StrEnum
 from pathlib import Path
 
@@ -29,11 +30,11 @@ class UnitStart(StrEnum):
 
 def at_boot(unit: str, root: Path = Path("/")) -> UnitStart:
     """What becomes of it, e.g. of gpuward.service."""
-    files = [root / folder / unit for folder in _FOLDERS]
-    file = next((one for one in files if one.is_symlink() or one.exists()), None)
-    if file is None or not (root / _RUNS).is_dir():
+    there = [one for folder in _FOLDERS if os.path.lexists(one := root / folder / unit)]
+    if not there or not os.path.lexists(root / _RUNS):
         return UnitStart.NONE
-    if file.is_symlink() and file.readlink() == Path("/dev/null"):
+    # What lies in _RUNS beside another one, as a mask until the next boot, is gone then.
+    if _is_masked(next((one for one in there if one.parent != root / _RUNS), there[0])):
         return UnitStart.MASKED
     links = (
         wanting / unit
@@ -42,4 +43,11 @@ def at_boot(unit: str, root: Path = Path("/")) -> UnitStart:
         for kind in _LINKS
         for wanting in (root / folder).glob(f"*.{kind}")
     )
-    return UnitStart.STARTS if any(one.is_symlink() or one.exists() for one in links) else UnitStart.WAITS
+    return UnitStart.STARTS if any(map(os.path.lexists, links)) else UnitStart.WAITS
+
+
+def _is_masked(file: Path) -> bool:
+    """A link to /dev/null, or an empty file: systemd.unit(5)."""
+    if file.is_symlink():
+        return file.readlink() == Path("/dev/null")
+    return not file.lstat().st_size

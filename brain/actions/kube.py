@@ -16,6 +16,7 @@ import asyncio
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from math import inf
 from typing import Any
 
@@ -28,6 +29,7 @@ from brain.actions.marks import REASON, Mark, added, owns, without, written
 from brain.actions.marks import read as marks_of
 from brain.actions.patience import PASSING, settling
 from brain.actions.pauses import until
+from brain.actions.witness import ours
 
 DRAINED, KEPT = "gpuward/drained", "gpuward/kept"
 CONFLICTS = 5  # how often a change is decided again
@@ -59,16 +61,20 @@ class Kubernetes:
         rules: PodRules,
         *,
         node_name: str = "{node}",
+        nodes: str = "*",
         rights: Sequence[tuple[str, str, str]] = RIGHTS,
         tell: Collection[str] = (),
     ) -> None:
-        """`rights`: those that the account should have there. `tell`: as in the options."""
+        """`nodes`: a pattern of those that it manages. `rights`: those that the account should have there. `tell`: as in the
+        options.
+        """
         self._name = name
         self._api = api
         self._rules = rules
         self._node_name = node_name
         self._rights = rights
-        self._teller = kube_tell.NodeTeller(api, tell, self._named, _marks)
+        self._nodes = nodes
+        self._teller = kube_tell.NodeTeller(api, tell, self._named, _marks, self._is_ours)
 
     @property
     def name(self) -> str:
@@ -145,8 +151,13 @@ class Kubernetes:
         await self._teller.tell(self._of(node), incidents, before)
 
     async def tell_anew(self) -> list[str]:
-        """As in Telling: the condition of each Node object, also of those that no pattern of ours names any more."""
+        """As in Telling: the condition of each Node object. On those that no pattern of ours names (any more) it only ends."""
         return await self._teller.tell_anew()
+
+    def _is_ours(self, found: str) -> bool:
+        """Does this table manage the node whose Node object has this name?"""
+        node = ours(self._node_name, found)
+        return bool(node) and fnmatchcase(node, self._nodes)
 
     async def jobs(self, node: str) -> list[Job]:
         """As in Scheduler: pods, except those of DaemonSets, mirrors of static pods, and finished ones."""
@@ -384,4 +395,12 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Kubernetes:
     lists = (kube_conditions.RIGHT,) if want.conditions or want.states else ()
     rights = tuple(dict.fromkeys((*RIGHTS, *lists, *kube_tell.rights(want.tell))))
     api = KubeApi(want.access(where))
-    return Kubernetes(name, api, want.rules(), node_name=want.node_name, rights=rights, tell=want.tell)
+    return Kubernetes(
+        name,
+        api,
+        want.rules(),
+        node_name=want.node_name,
+        nodes=want.nodes,
+        rights=rights,
+        tell=want.tell,
+    )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import yaml
 
 from agent import __version__
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Transient, Unreachable
@@ -27,6 +28,8 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"  # merges lists of named things by their name
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 NOT_FOUND, CONFLICT, TOO_MANY = 404, 409, 429
+# What the library stumbles over in a kubeconfig that is being written
+_OF_A_HALF_FILE = (TypeError, AttributeError, LookupError)
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _VERBS = {"GET": "get", "PATCH": "patch", "POST": "create"}
 
@@ -223,7 +226,7 @@ class KubeApi:
             ) from error
         except ConfigError as error:
             raise Refused(clip(str(error), 300)) from error
-        except (config.ConfigException, OSError, ValueError) as error:
+        except (config.ConfigException, OSError, ValueError, yaml.YAMLError, *_OF_A_HALF_FILE) as error:
             which = f"kubeconfig {access.kubeconfig}: " if access.kubeconfig else ""
             raise Refused(f"{access.where}: {which}{clip(str(error), 300)}") from error
 

@@ -63,13 +63,17 @@ class NodeTeller:
         tell: Collection[str],
         look: Callable[[str], Awaitable[Node]],
         marks: Callable[[Node], Sequence[Mark]],
+        ours: Callable[[str], bool],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`tell`: as in the options. `look` gets a Node object by its name as it is now, `marks` finds our marks on it."""
+        """`tell`: as in the options. `look` gets a Node object by its name as it is now, `marks` finds our marks on it, `ours`
+        says by its name whether this table manages it: a mark on another is another cell's, which may not want that it is shown.
+        """
         self._api = api
         self._tell = frozenset(tell)
         self._look = look
         self._marks = marks
+        self._ours = ours
         self._clock = clock
 
     async def tell(self, name: str, incidents: Collection[str], before: Sequence[Mark]) -> None:
@@ -93,9 +97,11 @@ class NodeTeller:
         """As in Telling. What fails of one node does not keep the others from it."""
         wrong = (
             [
-                str((one.get("metadata") or {}).get("name") or "")
+                name
                 async for one in self._api.pages("/api/v1/nodes", most=_PAGE)
-                if not is_shown(_condition_of(one), self._marks(one))
+                if (name := str((one.get("metadata") or {}).get("name") or ""))
+                and not is_shown(_condition_of(one), marks := self._marks(one))
+                and (not marks or self._ours(name))
             ]
             if CONDITIONS in self._tell
             else []
@@ -103,17 +109,18 @@ class NodeTeller:
         failed: list[ActionError] = []
         for name in wrong:
             try:
-                await self._condition(name)
+                await self._condition(name, only_over=not self._ours(name))
             except ActionError as error:
                 failed.append(error)
         _raise(failed)
         return wrong
 
-    async def _condition(self, name: str) -> None:
+    async def _condition(self, name: str, *, only_over: bool = False) -> None:
+        """`only_over`: nothing is shown of a mark that stands."""
         for _ in range(_AGAIN):
             found = await self._look(name)
             wanted = condition(_condition_of(found), self._marks(found), _stamp(self._clock()))
-            if wanted is None:
+            if wanted is None or (only_over and wanted["status"] != "False"):
                 return
             version = (found.get("metadata") or {}).get("resourceVersion")
             body = {"metadata": {"resourceVersion": version}, "status": {"conditions": [wanted]}}

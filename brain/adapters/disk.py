@@ -40,6 +40,11 @@ class DiskTrial:
     free_bytes: int | None = None
 
 
+def is_full(error: BaseException) -> bool:
+    """Does it say that no space, no inode, or no quota is left?"""
+    return isinstance(error, OSError) and error.errno in _FULL
+
+
 def try_disk(folder: Path) -> DiskTrial:
     """Writes a file in this folder and reads it back. A folder in which no file can be replaced is left as it was."""
     path, body = folder / NAME, os.urandom(_SIZE)
@@ -68,7 +73,7 @@ def try_disk(folder: Path) -> DiskTrial:
 def _of(error: OSError) -> DiskState:
     if error.errno == errno.EROFS:
         return DiskState.READ_ONLY
-    return DiskState.FULL if error.errno in _FULL else DiskState.FAILING
+    return DiskState.FULL if is_full(error) else DiskState.FAILING
 
 
 def _said(error: OSError) -> str:

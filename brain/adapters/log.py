@@ -76,10 +76,10 @@ class LogInfo:
     identity: str
     first_seq: int
     last_seq: int
-    # What it takes, and what it may
     bytes: int
+    # So many at most; 0: any number
     max_bytes: int
-    # Older messages go; 0: none
+    # Older messages go; 0: none does
     max_age_s: float
 
 
@@ -233,7 +233,7 @@ async def info(client: Client, cell: str) -> LogInfo:
         first_seq=found.state.first_seq,
         last_seq=found.state.last_seq,
         bytes=found.state.bytes,
-        max_bytes=found.config.max_bytes or 0,
+        max_bytes=max(0, found.config.max_bytes or 0),
         max_age_s=found.config.max_age or 0.0,
     )
 

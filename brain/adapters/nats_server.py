@@ -24,6 +24,7 @@ from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
 from agent.shared import files
 from brain.adapters import admitted_nodes, keys
+from brain.adapters.disk import is_full
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nats_server_config import config_text, store_limit
 from brain.adapters.server_log import ServerLog
@@ -163,8 +164,8 @@ class NatsServer:
             )
         try:
             self._await_health(self._spawn())
-        except BaseException:
-            self._starved = self._no_room()
+        except BaseException as error:
+            self._starved = self._lacks_room(error)
             self.stop()
             raise
         self._starved = False
@@ -177,8 +178,8 @@ class NatsServer:
         # Not in a thread: the server gets a signal when the thread ends that has started it.
         try:
             await asyncio.to_thread(self._await_health, self._spawn())
-        except BaseException:
-            self._starved = self._no_room()
+        except BaseException as error:
+            self._starved = self._lacks_room(error)
             await asyncio.to_thread(self.stop)
             raise
         self._starved = False
@@ -202,7 +203,11 @@ class NatsServer:
         """Space on the disk of its files that it may use. OSError: nobody knows."""
         return shutil.disk_usage(self._folder).free
 
-    def _no_room(self) -> bool:
+    def _lacks_room(self, error: BaseException) -> bool:
+        """Did it not start for want of space? Inodes and a quota may be used up where bytes are left."""
+        self._log.look()
+        if is_full(error) or self._log.out_of_space:
+            return True
         try:
             return self.free_bytes() < _STARVED_BYTES
         except OSError:
@@ -214,12 +219,12 @@ class NatsServer:
         return self._folder
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
+        self._log.begin()
         (self._folder / "js").mkdir(parents=True, exist_ok=True)
         # Once for each start: a server that runs takes no other.
         self._limit = store_limit(self._config, self._folder / "js", self._needed_bytes)
         self._write_config()
         with self._log.opened() as sink:
-            self._log.begin()
             self._process = subprocess.Popen(
                 [_binary(), "-c", str(self._config)],
                 stdin=subprocess.DEVNULL,

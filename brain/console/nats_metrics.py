@@ -1,5 +1,6 @@
 """What monitoring systems see of NATS, as far as a brain knows it: by its own connection, and for its own cell."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from brain.console.brain_view import BrainView
@@ -27,8 +28,13 @@ def _stream(value: Callable[[StreamSeen], float | None], *, log: bool) -> Callab
 
 
 def _servers(counts: Mapping[str, int]) -> Samples:
-    """Of so many servers at most; a name is what somebody has written into a server's configuration."""
-    return [((name[:NAME_LENGTH],), count) for name, count in sorted(counts.items())[:SERVERS]]
+    """Of so many servers at most; a name is what somebody has written into a server's configuration. Those that are the same as
+    far as they are told count together: two samples of one name are no valid exposition.
+    """
+    told: Counter[str] = Counter()
+    for name, count in sorted(counts.items()):
+        told[name[:NAME_LENGTH]] += count
+    return [((name,), count) for name, count in list(told.items())[:SERVERS]]
 
 
 def _stores(value: Callable[[StoreSeen], float | None]) -> Callable[[BrainView], Samples]:

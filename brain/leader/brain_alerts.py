@@ -5,7 +5,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -63,11 +62,21 @@ class BrainAlerts:
     """Opens one alert for each cause, and resolves it when that is cleared."""
 
     def __init__(
-        self, *, brain: str, notifier: Notifier, notes: BrainNotes, background: Tasks, file: Path
+        self,
+        *,
+        brain: str,
+        notifier: Notifier,
+        notes: BrainNotes,
+        background: Tasks,
+        file: Path,
+        spare: Path | None = None,
     ) -> None:
-        """`file`: what people were told and is not over; it outlives this process."""
+        """`file`: what people were told and is not over; it outlives this process. `spare`: a file in memory, which has it while
+        the disk of the first takes nothing, so that whoever starts the brain again is not told anew, and hears of the end.
+        """
         self._file = file
-        self._kept = LatestWrite(partial(files.write, file))
+        self._spare = spare
+        self._kept = LatestWrite(self._write)
         self._brain = brain
         self._notifier = notifier
         self._notes = notes
@@ -81,7 +90,10 @@ class BrainAlerts:
 
     def resume(self) -> None:
         """Takes over what an earlier run of this brain has paged: it is over when that is seen, and then people hear of it."""
-        found = files.read_json(self._file)
+        found, spare = files.read_json(self._file), files.read_json(self._spare) if self._spare else None
+        # A folder in memory may be found by whoever has the same inode later.
+        if isinstance(spare, dict) and spare.get("file") == str(self._file):
+            found = spare.get("alerts")
         for one in found if isinstance(found, list) else ():
             if not isinstance(one, dict) or one.keys() != _KEPT:
                 continue  # of another version
@@ -141,6 +153,18 @@ class BrainAlerts:
                 [{"cause": one.cause, "text": one.text, "since": one.since, "took": one.took} for one in told]
             )
         )
+
+    def _write(self, content: bytes) -> None:
+        """OSError: it is at most in the spare file."""
+        try:
+            files.write(self._file, content)
+        except OSError:
+            if self._spare is not None:
+                alerts = orjson.Fragment(content)
+                files.write(self._spare, orjson.dumps({"file": str(self._file), "alerts": alerts}))
+            raise
+        if self._spare is not None:
+            self._spare.unlink(missing_ok=True)
 
     async def _send(self, alert: BrainAlert, what: PageWhat, alerted: Sequence[str]) -> list[str]:
         """Sends one page; the channels that took it. `alerted`: those that took the alert."""

@@ -30,6 +30,11 @@ class ServerKeeper:
         if not server.out_of_space():
             return "" if server.running() else f"the NATS server has ended: see {server.folder}/nats.log"
         free_mb, needed_mb = server.free_bytes() // 1024**2, NEEDED_BYTES // 1024**2
+        if free_mb >= needed_mb:
+            return (
+                f"NATS cannot write in {server.folder}, though {free_mb} MiB are free there: inodes (`df -i`) or a quota are "
+                "used up. Remove files there, or raise the quota; the server is then started again by itself"
+            )
         return (
             f"NATS has no space left in {server.folder} ({free_mb} MiB free): make room for at least {needed_mb} MiB; the server "
             "is then started again by itself"

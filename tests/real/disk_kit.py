@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 DISK_MB = 96
+NR_INODES = 2000
 _SHUTDOWN, _AT_ONCE = 0x8004587D, 2  # EXT4_IOC_SHUTDOWN; nothing more goes to the disk
 
 
@@ -33,6 +34,19 @@ def fill(folder: Path) -> Path:
                 sink.write(b"\0" * 4096)
         except OSError:
             return ballast
+
+
+def out_of_inodes(folder: Path) -> Path:
+    """Leaves this disk no inode for another file, though there are bytes; the folder of those that took them."""
+    taken = folder / "taken"
+    taken.mkdir()
+    subprocess.run(["mount", "-o", f"remount,nr_inodes={NR_INODES}", str(folder)], check=True)
+    try:
+        for number in range(NR_INODES):
+            (taken / str(number)).touch()
+    except OSError:
+        return taken
+    raise AssertionError(f"{folder} has more inodes than {NR_INODES}")
 
 
 @contextmanager

@@ -176,6 +176,27 @@ async def test_a_log_that_another_brain_keeps_longer(tmp_path: Path) -> None:
         assert "the same [log] for each brain" in line.action
 
 
+async def test_a_log_from_which_a_person_has_taken_the_limits(tmp_path: Path) -> None:
+    """`nats stream edit` with -1: a brain keeps that, and nobody is told that the server has no room."""
+    with nats_server(tmp_path) as server:
+        found = site(tmp_path, nats={"url": server.url})
+        async with client(server.url) as connection:
+            await log.ensure(connection, "default", found.config.log)
+            await evidence.ensure(connection, "default", found.config.evidence)
+            for stream in (subjects.stream("default"), subjects.evidence_stream("default")):
+                there = (await connection.jsm().stream_info(stream)).config
+                await connection.jsm().update_stream(there.evolve(max_bytes=-1, max_age=0))
+            kept = await log.ensure(connection, "default", found.config.log)
+            await evidence.ensure(connection, "default", found.config.evidence)
+            assert (kept.max_bytes, kept.max_age_s) == (0, 0)
+        said = [line async for line in broker.broker(found)]
+        assert [line for line in said if line.check == "evidence"] == []
+        line = of("log", said)
+        assert line.health is Health.WARN
+        assert "0.00 GiB, without a limit and any age, and this brain.toml says less (" in line.text
+        assert "the same [log] for each brain" in line.action
+
+
 async def test_a_server_that_is_not_strict_or_not_there(tmp_path: Path) -> None:
     """What to write into its configuration; where nobody listens, what to look at."""
     with nats_server(tmp_path, strict=False) as server:

@@ -164,6 +164,17 @@ async def test_a_node_that_left_the_cell_and_one_that_left_the_cluster(
         await one.kube.close()
 
 
+async def test_a_drain_of_another_cell_is_not_shown_for_it(clean: Plane) -> None:
+    """It has not switched that on, and something there may act on the condition. Its nodes are others by their pattern."""
+    site, mute = Site(clean, *BOTH, nodes="other-*"), Site(clean, nodes="gpu*")
+    brain = Brain(site)
+    await mute.kube.drain("gpu1", Mark(incident="inc-1", why="gpu-off-bus at node/gpu1"))
+    await brain.shown.look()
+    assert (ours(clean), brain.notes) == ({}, [])
+    for one in (site, mute):
+        await one.kube.close()
+
+
 async def test_without_a_wish_to_show_nothing_is_asked(clean: Plane) -> None:
     """Nor is the right to list nodes needed."""
     site = await stale(clean)

@@ -264,6 +264,11 @@ async def test_who_we_are(fake: Fake) -> None:
         with pytest.raises(Refused, match="token_file"):
             await kube.drained("gpu1")
         late = build(fake)
+        whole = fake.kubeconfig.read_text()
+        for written in ("", "null", "[]", "users: 3", "clusters: [", whole[: len(whole) // 2], "a\0"):
+            fake.kubeconfig.write_text(written)  # somebody is writing it just now
+            with pytest.raises(Refused, match=r"schedulers\.k8s: kubeconfig "):
+                await late.drained("gpu1")
         fake.kubeconfig.unlink()
         with pytest.raises(Refused, match=r"schedulers\.k8s\.kubeconfig: .* cannot be read: No such file"):
             await late.drained("gpu1")

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from agent.contract.errors import ConfigError
 from brain.adapters import keys
 from brain.cell.registry import CellRegistry
-from brain.leader import server_keeper
+from brain.leader import disk_watch, server_keeper
 from tests.real.brain_kit import lab
-from tests.real.disk_kit import fill, small_disk
+from tests.real.disk_kit import fill, out_of_inodes, small_disk
 from tests.real.nats import NatsServer, free_port, nats_server
 from tests.real.test_metrics import fetch
 from tests.real.test_nobody_leads import Outside, outside, told, until
@@ -196,6 +197,47 @@ async def test_the_first_start_of_a_cell_on_a_full_disk_is_told_and_goes_on_with
             ballast.unlink()
             await starting
             await told(out, "brain_disk", "resolve")
+
+
+async def test_who_starts_a_brain_again_while_its_disk_is_full_is_not_told_anew(tmp_path: Path) -> None:
+    """Not even that it has told somebody can be written down there: one page, and its end is told when there is room."""
+    with small_disk(tmp_path / "disk") as disk:
+        async with outside() as out, lab(disk, **LITTLE, **out.config) as whole:
+            await whole.stop()
+            ballast = fill(disk)
+            for _ in range(2):
+                starting = asyncio.create_task(whole.start())
+                await told(out, "brain_disk")
+                await asyncio.sleep(disk_watch.TELL_AFTER_S + 2 * disk_watch.AGAIN_S)
+                with pytest.raises(ConfigError):
+                    await whole.stop()
+                with pytest.raises(ConfigError):
+                    await starting
+            assert out.told("brain_disk") == ["open"]
+            ballast.unlink()
+            await whole.start()
+            await told(out, "brain_disk", "resolve")
+            assert out.told("brain_disk") == ["open", "resolve"]
+
+
+async def test_a_brain_without_one_inode_left_is_told_and_starts_with_some(tmp_path: Path) -> None:
+    """There are bytes, as `df` says: its server does not start all the same."""
+    with small_disk(tmp_path / "disk") as disk:
+        embedded = {"embedded": {"port": free_port(), "store": str(disk / "nats")}}
+        async with outside() as out, lab(tmp_path, nats=embedded, **LITTLE, **out.config) as whole:
+            await whole.say("hold", scope="all", why="a look")
+            await whole.stop()
+            inodes = out_of_inodes(disk)
+            await whole.start(leads=False)
+            await told(out, "brain_disconnected")
+            (page,) = [page for page in out.pages if page["cause"] == "brain_disconnected"]
+            assert f"NATS cannot write in {disk}/nats, though" in page["why_now"], page["why_now"]
+            assert "inodes (`df -i`) or a quota" in page["why_now"]
+            shutil.rmtree(inodes)
+            status = await whole.until(lambda found: found["leads"] and not found["troubles"], "it leads")
+            assert status["holds"]
+            await told(out, "brain_disconnected", "resolve")
+            assert out.told("brain_disconnected") == ["open", "resolve"]
 
 
 async def test_a_server_that_dies_is_started_again(tmp_path: Path) -> None:

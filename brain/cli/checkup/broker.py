@@ -1,6 +1,7 @@
 """NATS: is it there, is it one that keeps nodes apart, what may the brain do there, and is there room?"""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -195,12 +196,12 @@ async def _streams(client: Client, cell: str) -> list[tuple[str, StreamInfo]]:
 
 async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> HealthLine:
     name = "log"
-    text = t(
-        "{bytes} of {max_bytes} GiB",
-        bytes=f"{info.bytes / _GIB:.2f}",
-        max_bytes=f"{info.max_bytes / _GIB:.2f}",
-    )
-    if info.max_bytes < config.log.max_bytes:
+    taken = f"{info.bytes / _GIB:.2f}"
+    if info.max_bytes:
+        text = t("{bytes} of {max_bytes} GiB", bytes=taken, max_bytes=f"{info.max_bytes / _GIB:.2f}")
+    else:
+        text = t("{bytes} GiB, without a limit", bytes=taken)
+    if 0 < info.max_bytes < config.log.max_bytes:
         wanted = t(
             "{max_bytes} GiB are configured (log.max_bytes)", max_bytes=f"{config.log.max_bytes / _GIB:.2f}"
         )
@@ -210,12 +211,13 @@ async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> Health
             t("make room there, restart the brain"),
         )
     if not config.embedded and _keeps_more(info, config):
+        days = f"{info.max_age_s / _DAY_S:.3g}"
         return warn(
             name,
             t(
-                "{text} and {there} days, and this brain.toml says less ({max_bytes} GiB, {days} days): the larger is kept",
+                "{text} and {there}, and this brain.toml says less ({max_bytes} GiB, {days} days): the larger is kept",
                 text=text,
-                there=f"{info.max_age_s / _DAY_S:.3g}",
+                there=t("{days} days", days=days) if info.max_age_s else t("any age"),
                 max_bytes=f"{config.log.max_bytes / _GIB:.2f}",
                 days=f"{config.log.max_age_s / _DAY_S:.3g}",
             ),
@@ -223,7 +225,7 @@ async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> Health
                 "write the same [log] for each brain of the cell; to keep less, `nats stream edit` on the servers, too"
             ),
         )
-    if info.bytes <= FULL * info.max_bytes:
+    if not info.max_bytes or info.bytes <= FULL * info.max_bytes:
         return ok(name, text)
     back_s = await _reaches_back_s(client, config.cell, info.first_seq)
     if back_s >= min(SHORT_S, config.log.max_age_s / 2):
@@ -244,7 +246,9 @@ async def _log(client: Client, config: BrainConfig, info: log.LogInfo) -> Health
 
 def _keeps_more(info: log.LogInfo, config: BrainConfig) -> bool:
     """Has another brain, or a person, set limits that this one's configuration would make smaller?"""
-    return info.max_bytes > config.log.max_bytes or info.max_age_s > config.log.max_age_s
+    return (info.max_bytes or math.inf) > config.log.max_bytes or (
+        info.max_age_s or math.inf
+    ) > config.log.max_age_s
 
 
 async def _evidence(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine]:
@@ -253,7 +257,7 @@ async def _evidence(client: Client, config: BrainConfig) -> AsyncIterator[Health
         info = await client.jsm().stream_info(subjects.evidence_stream(config.cell))
     except NotFoundError:
         return
-    if (most := info.config.max_bytes or 0) < config.evidence.max_bytes:
+    if 0 < (most := info.config.max_bytes or 0) < config.evidence.max_bytes:
         yield warn(
             "evidence",
             t(

@@ -65,6 +65,7 @@ s-messages-first-to-last-are-not-in-the-archive-4ac25ff7 = 消息 { $first } 至
 s-more-than-most-waiting-incidents-wait-the-oldest-are-09679fa5 = 超过 { $most_waiting } 个故障在等待：最早的被略去
 s-name-what-it-showed-of-our-drains-was-set-071a6679 = { $name }：它所显示的我方排空状态已在 { $nodes } 上更正
 s-name-what-it-shows-of-our-drains-is-not-3520b272 = { $name }：无法确认它所显示的我方排空状态是否正确：{ $says }
+s-nats-cannot-write-in-folder-though-free-mb-mib-71d6355e = NATS 无法在 { $folder } 中写入，尽管那里还剩余 { $free_mb } MiB：inode（`df -i`）或配额已用尽。请删除那里的一些文件，或提高配额；之后服务器会自动重新启动
 s-nats-has-another-log-than-before-was-the-server-6b7f0b79 = NATS 的日志与以前不同：服务器是否被清空，这是否是另一台服务器，或者此 brain 恢复时没有其日志？此处已不知道哪些故障未结、哪些被暂停、哪些被排空。gpuward 排空的节点仍处于排空：请在调度器中查看以 `gpuward:` 开头的原因；如果这不是正确的服务器，请先执行 `gpuward hold all`。
 s-nats-has-no-space-left-in-folder-free-mb-f84b5cf1 = NATS 在 { $folder } 中已没有空间（剩余 { $free_mb } MiB）：请至少腾出 { $needed_mb } MiB；之后服务器会自动重新启动
 s-nats-keeps-the-log-on-the-same-disk-what-e21f26c6 = NATS 的日志也在此磁盘上：它无法存储的内容不会得到修复。

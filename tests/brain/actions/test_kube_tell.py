@@ -42,6 +42,6 @@ def test_errors_of_both_halves_are_told_together() -> None:
     def marks(_: object) -> list[Mark]:
         return [Mark(incident="inc-1", why="x")]
 
-    teller = kube_tell.NodeTeller(Api(), ("events", "conditions"), look, marks)  # type: ignore[arg-type]  # all that it asks
+    teller = kube_tell.NodeTeller(Api(), ("events", "conditions"), look, marks, bool)  # type: ignore[arg-type]  # all that it asks
     with pytest.raises(TimedOut, match=r"/status; /api/v1/namespaces/default/events"):
         asyncio.run(teller.tell("gpu1", {"inc-1"}, ()))
