@@ -11,12 +11,13 @@ carry out is a failure. When that cannot be known the outcome is unknown, and th
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import ClassVar
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import Scalar, clip
-from brain.actions import bmc_tables
-from brain.actions.base import Action, Done, Order, Site, Unwell
+from brain.actions import bmc_tables, off
+from brain.actions.base import Action, Done, Order, Scheduler, Site, Unwell
 from brain.actions.bmc_base import Bmc, BmcRequest, Power, set_power, wait_for
 from brain.actions.bmc_tables import Bmcs
 from brain.actions.isolate import Isolate
@@ -33,17 +34,17 @@ class _BmcAction:
         self._bmcs = bmcs
 
     async def _plan(
-        self, order: Order, *lines: str, needs: tuple[BmcRequest, ...] = (), off: str = ""
+        self, order: Order, *lines: str, needs: tuple[BmcRequest, ...] = (), not_off: str = ""
     ) -> list[str]:
         """Returns `lines` after the state of the BMC. Refused when it offers none of `needs`, or when the node is off;
-        `off` says why that is wrong, and is empty when it is not.
+        `not_off` says why that is wrong, and is empty when it is not.
         """
         async with self._bmcs.open(order.node) as bmc:
             power, offers = await bmc.power(), await bmc.offers()
             if needs and offers.isdisjoint(needs):
                 raise Refused(f"{bmc.where} offers no {needs[0]!s}")
-            if off and power is Power.OFF:
-                raise Refused(f"{order.node} is off: {off}")
+            if not_off and power is Power.OFF:
+                raise Refused(f"{order.node} is off: {not_off}")
             has = ", ".join(sorted(wanted.value for wanted in offers))
             return [f"{bmc.where}: {order.node} is {power!s}; the BMC offers {has}", *lines]
 
@@ -101,19 +102,30 @@ class PowerOff(_BmcAction):
 
     name: ClassVar[str] = "bmc.power_off"
 
+    def __init__(self, bmcs: Bmcs, schedulers: Callable[[str], Scheduler | None]) -> None:
+        super().__init__(bmcs)
+        self._schedulers = schedulers
+
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
-        return await self._plan(
-            order, "switch it off at once, unless it is; wait until it is off", needs=(BmcRequest.OFF,)
+        lines = (
+            "switch it off at once, unless it is; wait until it is off",
+            *off.planned(self._schedulers(order.node)),
         )
+        return await self._plan(order, *lines, needs=(BmcRequest.OFF,))
 
     async def run(self, order: Order) -> Done:
-        """As in Action."""
+        """As in Action. A scheduler that wants to know that it is off is told so, where this incident has drained the node."""
+        ends_s = asyncio.get_running_loop().time() + order.timeout_s - _SPARE_S
         async with self._bmcs.open(order.node, order.progress) as bmc:
-            if await bmc.power() is Power.OFF:
-                return Done(text=f"{order.node} was off already")
-            await set_power(bmc, BmcRequest.OFF, Power.OFF, order.timeout_s - _SPARE_S)
-            return Done(text=f"{order.node} is off, says {bmc.where}")
+            was_off = await bmc.power() is Power.OFF
+            if not was_off:
+                await set_power(bmc, BmcRequest.OFF, Power.OFF, _left(ends_s))
+        within_s = min(off.TELL_S, max(_left(ends_s), _SPARE_S / 2))
+        said = await off.told(self._schedulers(order.node), order, within_s)
+        if was_off:
+            return Done(text=f"{order.node} was off already{said}")
+        return Done(text=f"{order.node} is off, says {bmc.where}{said}")
 
 
 class PowerCycle(_BmcAction):
@@ -154,7 +166,7 @@ class Restart(_BmcAction):
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
         lines = ("restart it, in an orderly way where the BMC can; see it on",)
-        return await self._plan(order, *lines, needs=self._WAYS, off="bmc.power_on switches it on")
+        return await self._plan(order, *lines, needs=self._WAYS, not_off="bmc.power_on switches it on")
 
     async def run(self, order: Order) -> Done:
         """As in Action. Power mostly stays on during a restart: the rung verifies that the system came up again."""
@@ -182,7 +194,7 @@ class Nmi(_BmcAction):
         """As in Action."""
         lines = ("send a non-maskable interrupt: the kernel writes its crash dump if it is set up to",)
         return await self._plan(
-            order, *lines, needs=(BmcRequest.NMI,), off="nothing would handle the interrupt"
+            order, *lines, needs=(BmcRequest.NMI,), not_off="nothing would handle the interrupt"
         )
 
     async def run(self, order: Order) -> Done:
@@ -262,5 +274,5 @@ def area(site: Site) -> list[Action]:
     if not site.config.bmc:
         return []
     bmcs = bmc_tables.build(site.config.bmc)
-    simple = [kind(bmcs) for kind in (BmcEvidence, PowerOn, PowerOff, PowerCycle, Restart, Nmi)]
-    return [*simple, Isolate(bmcs, site.schedulers)]
+    simple = [kind(bmcs) for kind in (BmcEvidence, PowerOn, PowerCycle, Restart, Nmi)]
+    return [*simple, PowerOff(bmcs, site.schedulers), Isolate(bmcs, site.schedulers)]

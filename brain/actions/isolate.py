@@ -10,24 +10,23 @@ from typing import ClassVar
 
 from agent.contract.errors import ActionError, Refused, Unreachable
 from agent.contract.messages import clip
-from brain.actions.base import Done, Fencing, Order, Scheduler, number
+from brain.actions import off
+from brain.actions.base import Done, Order, Scheduler, number
 from brain.actions.bmc_base import Bmc, BmcRequest, Power, set_power, wait_for
 from brain.actions.bmc_tables import Bmcs
 from brain.actions.marks import Mark
-from brain.actions.patience import PASSING, Patient
-from brain.actions.pauses import until
+from brain.actions.patience import Patient
 from brain.actions.telling import told
 
 SHUTDOWN_S = 120.0
 _MAX_SHUTDOWN_S = 600.0
 _DRAIN_S = 30.0  # a scheduler that hangs must not keep a node on
 _DRAIN_AGAIN_S = 10.0  # how long one that is away is asked again
-_TELL_S = 30.0  # a scheduler that hangs does not keep the step from its end
 _OFF_S = 150.0  # part of the order's time that is kept for switching off
 
 
 class Isolate:
-    """The only action that leaves a node off on purpose. Performing it twice is the same as once."""
+    """It leaves the node off, as bmc.power_off does, which only switches. Performing it twice is the same as once."""
 
     name: ClassVar[str] = "node.isolate"
 
@@ -41,7 +40,6 @@ class Isolate:
         drain = (
             f"drain it in {scheduler.name}" if scheduler else "no scheduler is configured for it: no drain"
         )
-        tell = isinstance(scheduler, Fencing)
         async with self._bmcs.open(order.node) as bmc:
             power, offers = await bmc.power(), await bmc.offers()
             if BmcRequest.OFF not in offers:
@@ -50,7 +48,7 @@ class Isolate:
             if BmcRequest.SHUTDOWN in offers and shutdown_s:
                 lines.append(f"ask for an orderly shutdown, wait {shutdown_s:g} s at most")
             lines.append("switch it off by the BMC unless it is off; see that it is off")
-            return [*lines, *(["tell the scheduler so, which then ends what ran there"] if tell else [])]
+            return [*lines, *off.planned(scheduler)]
 
     async def run(self, order: Order) -> Done:
         """As in Action. Refused before anything is done when no BMC could switch it off."""
@@ -65,8 +63,9 @@ class Isolate:
             raise Refused(f"{drained}; NOT isolated: {error}") from error
         except Unreachable as error:
             raise Unreachable(f"{drained}; NOT isolated: {error}") from error
+        scheduler = self._schedulers(order.node)
         said, shown = await asyncio.gather(
-            self._told(order), told(self._schedulers(order.node), order.node, {order.incident})
+            off.told(scheduler, order, off.TELL_S), told(scheduler, order.node, {order.incident})
         )
         return Done(
             text=f"{drained}; {how}: {order.node} is off, says {bmc.where}{said}{shown}",
@@ -87,34 +86,10 @@ class Isolate:
             return f"not drained, {clip(f'{scheduler.name} failed: {error}', 200)}"
         return f"drained in {scheduler.name}"
 
-    async def _told(self, order: Order) -> str:
-        """Tells the scheduler that the node is off, where it wants to know. The node is fenced in any case."""
-        scheduler: object = self._schedulers(order.node)
-        if not isinstance(scheduler, Fencing):
-            return ""
-        says = f"no answer within {_TELL_S:g} s"
-        try:
-            async with asyncio.timeout(_TELL_S):
-                for pause_s in until(_TELL_S):
-                    try:
-                        said = await scheduler.say_off(order.node, order.incident)
-                    except PASSING as error:
-                        says = clip(str(error), 200)
-                        await asyncio.sleep(pause_s)
-                        continue
-                    if said:
-                        return "; what ran there may start elsewhere"
-                    return "; what ran there is kept: the drain is not ours"
-        except TimeoutError:
-            pass
-        except (ActionError, OSError) as error:
-            says = clip(str(error), 200)
-        return f"; what ran there is kept, {scheduler.name} was not told: {says}"
-
     async def _off(self, bmc: Bmc, order: Order, shutdown_s: float) -> str:
         if await bmc.power() is Power.OFF:
             return "it was off already"
-        shutdown_s = min(shutdown_s, order.timeout_s - _DRAIN_S - _OFF_S - _TELL_S)
+        shutdown_s = min(shutdown_s, order.timeout_s - _DRAIN_S - _OFF_S - off.TELL_S)
         if shutdown_s > 0 and await self._shut_down(bmc, order, shutdown_s):
             return "its operating system shut down"
         order.progress(f"switching {order.node} off by {bmc.where}")
