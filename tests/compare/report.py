@@ -9,8 +9,10 @@ from tests.compare.kit import FAULTS, FAULTS_WITHIN_S, Result
 BEGIN, END = "<!-- make compare: begin -->", "<!-- make compare: end -->"
 NODE_PROBLEM_DETECTOR = Result(
     name="node-problem-detector",
-    missing="it is in no package of PyPI or Debian; build it with Go from its module k8s.io/node-problem-detector. Nothing here"
-    " drives it yet. Without Kubernetes it is a source of metrics: the rows of Prometheus are the way of its alerts",
+    missing="it was looked for on 2026-11-30 and is in no package of Debian, PyPI or npm; it is published as Go source and as a"
+    " container image alone, and the machine of these figures reaches registries of packages only. A Go compiler is to be had,"
+    " its source is not. Nothing here drives it yet. Without Kubernetes it is a source of metrics: the rows of Prometheus are the"
+    " way of its alerts",
 )
 
 
