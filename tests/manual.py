@@ -12,9 +12,12 @@ id stands for the same thing in the whole page, also in the commands that follow
 """
 
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -22,6 +25,9 @@ TUTORIALS = ("first-day.md", "write-a-rule.md")
 NOT_RUN = {"on-a-real-site": "it changes /etc and restarts the brain's unit"}
 
 _FENCE = re.compile(r'(?ms)^```([\w-]+)(?: title="([^"]+)")?\n(.*?)^```$')
+_ANY_BLOCK = re.compile(
+    r"(?ms)^ *```(?P<language>[\w-]*)[^\n]*\n(?P<fenced>.*?)^ *```$|(?P<indented>(?:^    [^\n]*\n)+)"
+)
 _ID = re.compile(r"\b(?:inc|hold)-[a-z0-9]{8}\b")
 # Texts of a page that differ from site to site, and what they are there.
 _ANY = (
@@ -71,6 +77,47 @@ def typed(page: str) -> Iterator[Typed]:
             for part in block.text.removeprefix("$ ").split("\n$ "):
                 command, *shows = part.splitlines()
                 yield Typed(command=command, shows=tuple(line for line in shows if line.strip()))
+
+
+def commands(page: str) -> Iterator[list[str]]:
+    """Every command of a page, block by block: those of fences that are commands, and of indented blocks that are no
+    configuration. A comment behind a command is not part of it.
+    """
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for found in _ANY_BLOCK.finditer(text):
+        language, fenced, indented = found["language"], found["fenced"], found["indented"]
+        if language in {"console", "sh", *NOT_RUN}:
+            yield list(_lines(fenced))
+        elif indented and not _is_configuration(block := re.sub("(?m)^    ", "", indented)):
+            yield list(_lines(block))
+
+
+def _lines(block: str) -> Iterator[str]:
+    whole = re.sub(r"\\\n\s*", "", block)
+    if shown := re.findall(r"(?m)^\$ (.*)$", whole):
+        whole = "\n".join(shown)
+    yield from filter(None, (without_comment(line) for line in whole.splitlines()))
+
+
+def without_comment(line: str) -> str:
+    """The command of a line."""
+    return re.sub(r"(?:^|\s{2,})#.*", "", line).strip()
+
+
+def _is_configuration(block: str) -> bool:
+    """TOML, YAML with keys, lines of JSON, or Slurm's. A command is none of these."""
+    if re.fullmatch(r'(?:[A-Z][A-Za-z]+=[^$ \n]+\n)+|(?: *\{"[^\n]+\}\n)+', block):
+        return True
+    try:
+        tomllib.loads(block)
+    except tomllib.TOMLDecodeError:
+        pass
+    else:
+        return True
+    try:
+        return isinstance(yaml.safe_load(block), dict)
+    except yaml.YAMLError:
+        return False
 
 
 class Ids:

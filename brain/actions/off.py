@@ -21,7 +21,7 @@ def planned(scheduler: object) -> list[str]:
 
 
 async def told(scheduler: object, order: Order, within_s: float) -> str:
-    """Tells it, and returns what the step's text says of that: nothing where it does not want to know. The node is off in any case."""
+    """Tells it, and returns what the step's text says of that: nothing where it does not want to know. The node is off anyway."""
     if not isinstance(scheduler, Fencing):
         return ""
     says = f"no answer within {within_s:.3g} s"

@@ -105,3 +105,13 @@ def test_every_command_of_a_tutorial_does_what_the_page_says(reader: Reader, pag
     assert len(commands) >= 15
     for one in commands:
         reader.types(one)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", ["operations.md"])
+def test_what_a_page_lets_one_type_at_a_site_that_runs(reader: Reader, page: str) -> None:
+    """Each `console` of a page that is no tutorial: status 0, and the shown lines."""
+    reader.types(manual.Typed(command="gpuward up", shows=("gpuward is up after 10.0 s.",)))
+    for one in manual.typed(page):
+        reader.types(one)

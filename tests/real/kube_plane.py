@@ -11,6 +11,7 @@ and etcd may come from Debian (etcd-server). It starts in 7 to 13 s; all of it e
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 FILES = Path(__file__).resolve().parent / "kubernetes"
+ROOT = FILES.parents[2]
 NODES = ("gpu1", "gpu2", "gpu3")
 BINARIES = ("etcd", "kube-apiserver", "kube-controller-manager")
 WAIT_S = 60.0
@@ -104,6 +106,12 @@ class Plane:
         )
         assert done.returncode == 0 or not check, (argv, done.stdout, done.stderr)
         return done.stdout
+
+    def types(self, command: str) -> str:
+        """What an administrator types in a checkout, as a page has it; the same as `kubectl` besides."""
+        program, *argv = shlex.split(command)
+        assert program == "kubectl", command
+        return self.kubectl(*(str(ROOT / one) if one.startswith("deploy/") else one for one in argv))
 
     def node(self, name: str) -> dict[str, Any]:
         """The Node object."""

@@ -92,7 +92,7 @@ async def test_the_account_may_only_when_it_is_given_the_right(plane: Plane) -> 
     table = {"type": "kubernetes", "kubeconfig": plane.kubeconfig, "conditions": WANTED}
     kube = module.build("k8s", table, "schedulers.k8s")
     assert await kube.lacking() == ["list nodes"]
-    plane.kubectl("apply", "-f", str(RBAC))
+    plane.types("kubectl apply -f deploy/kubernetes/rbac/conditions.yaml")
     async with asyncio.timeout(60):
         while len(brain.notes) < 2:
             await asyncio.sleep(0.05)

@@ -25,7 +25,6 @@ pytestmark = [
     pytest.mark.skipif(bool(ipmi_host.missing()), reason=ipmi_host.missing() or "-"),
     pytest.mark.timeout(300),
 ]
-RBAC = Path(__file__).resolve().parents[2] / "deploy/kubernetes/rbac"
 OURS, THEIRS = f"{kube_off.KEY}=gpuward", f"{kube_off.KEY}=nodeshutdown"
 
 
@@ -79,8 +78,8 @@ async def test_what_ran_on_a_dead_node_ends_when_it_is_seen_to_be_off(
 ) -> None:
     """A pod that was deleted hangs there for ever, since its kubelet is silent. When the incident lets the node go, it is taken
     back."""
-    for role in ("events", "conditions"):
-        plane.kubectl("apply", "-f", str(RBAC / f"tell-{role}.yaml"))
+    roles = "kubectl apply -f deploy/kubernetes/rbac/tell-events.yaml -f deploy/kubernetes/rbac/tell-conditions.yaml"
+    plane.types(roles)
     (pod,) = await asyncio.to_thread(plane.pods, "train", "gpu2")
     silent = plane.folder / "silent/gpu2"
     silent.parent.mkdir(exist_ok=True)
@@ -107,6 +106,39 @@ async def test_what_ran_on_a_dead_node_ends_when_it_is_seen_to_be_off(
     await actions.Resume(lambda _: kube).run(order("gpu2"))
     assert taints(plane, "gpu2") == set()
     assert fault(plane, "gpu2") == "False"
+    await kube.close()
+
+
+async def test_a_node_that_a_runbook_only_switches_off_is_told_too(
+    plane: Plane, kube: Kubernetes, tmp_path: Path
+) -> None:
+    """`bmc.power_off` says so under a drain of its own incident, also when it finds the node off; not under another's, or
+    none. That the node is on again takes nothing back; that the last incident lets it go does.
+    """
+    (pod,) = await asyncio.to_thread(plane.pods, "switched", "gpu3")
+    with ipmi_host.ipmi_host(tmp_path) as host:
+        actions_of = built({"racks": table(host, nodes="gpu3")}, kube)
+        off = actions_of["bmc.power_off"]
+        assert (await off.plan(order("gpu3")))[-1] == "tell the scheduler so, which then ends what ran there"
+        done = await off.run(order("gpu3"))
+        assert host.node == 0
+        assert done.text.endswith("what ran there is kept: it is not drained for this incident")
+        await kube.drain("gpu3", Mark(incident="inc-2", why="another one"))
+        assert "is kept" in (await off.run(order("gpu3"))).text
+        assert taints(plane, "gpu3") == set()
+        assert there(plane, pod)
+        await kube.drain("gpu3", Mark(incident="inc-1", why="it is dead"))
+        done = await off.run(order("gpu3"))
+        assert done.text == "gpu3 was off already; what ran there may start elsewhere"
+        assert taints(plane, "gpu3") == {OURS}
+        await asyncio.to_thread(plane.until, lambda: not there(plane, pod), "its pod is gone")
+        await actions_of["bmc.power_on"].run(order("gpu3"))
+        assert ready(plane, "gpu3")
+        assert taints(plane, "gpu3") == {OURS}, "it is drained still"
+        await kube.resume("gpu3", {"inc-1"})
+        assert taints(plane, "gpu3") == {OURS}, "another incident wants it"
+        await kube.resume("gpu3", {"inc-2"})
+    assert taints(plane, "gpu3") == set()
     await kube.close()
 
 

@@ -51,7 +51,7 @@ def plane() -> Iterator[Plane]:
     with kube_plane.plane() as made:
         for name in ("gpu1", "gpu2"):
             made.kubectl("label", "node", name, "nvidia.com/gpu.present=true")
-        said(made, "apply", "-f", str(FOLDER / "agent/namespace.yaml"))
+        made.types("kubectl apply -f deploy/kubernetes/agent/namespace.yaml")
         yield made
 
 

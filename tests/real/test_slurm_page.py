@@ -106,5 +106,7 @@ def test_the_lines_of_slurm_conf(tmp_path: Path, socket: Path, cluster: Cluster)
         cluster.until(lambda: cluster.job(job)[0] == "PENDING", "the job is not queued again")
         (reason,) = set(cluster.run("sinfo", "--noheader", "--nodes=gpu1", "--format=%E").splitlines())
         assert words_of(reason) == "GPU 0000:3b:00 is lost (lost)"
+        typed = block("$ sinfo").splitlines()[0].removeprefix("$ ")
+        assert reason in cluster.run(*typed.split()).splitlines()
         held = cluster.run("squeue", "--noheader", f"--jobs={job}", "--format=%r")
         assert "held" not in held, held
