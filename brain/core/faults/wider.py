@@ -110,8 +110,10 @@ def consider(ctx: Context, incident: Incident) -> None:
     if found is None:
         return
     spec, wide = found
-    asked = incident.scope
-    for match in incident.stands_for:  # strays are strays of the widest place for which it stands
+    asked, own = incident.scope, wide.members.keys()
+    for (
+        match
+    ) in incident.stands_for:  # strays are strays of the widest place for which it stands, around its own
         name, scope = ids.split(match)
         other = ctx.compiled.rules.get(name)
         of_other = counted(ctx, other, scope) if other is not None else None
@@ -119,6 +121,7 @@ def consider(ctx: Context, incident: Incident) -> None:
             of_other is not None
             and of_other[0].of == spec.of
             and len(of_other[1].members) > len(wide.members)
+            and own <= of_other[1].members.keys()
         ):
             (_, wide), asked = of_other, scope
     seen = _reached(ctx, spec, wide)
