@@ -33,7 +33,7 @@ def says(story: Story, number: int) -> None:
 def told(at: Terminal) -> list[int]:
     """The numbers of these looks, in the order in which their notes came."""
     texts = [one.text for one in reversed(at.app._notes) if one.text.startswith("ann holds node/n1: look ")]
-    return [int(text.split()[4]) for text in texts]
+    return [int(text.split()[4].rstrip(";")) for text in texts]
 
 
 async def test_a_lost_connection_is_said_at_once_and_nothing_is_missed(tmp_path: Path) -> None:
