@@ -151,7 +151,9 @@ async def run(
             file=config.data_dir / "alerts.json",
             spare=in_memory / "alerts.json" if in_memory else None,
         )
-        await stack.enter_async_context(background)  # pages may go out from here on
+        await stack.enter_async_context(
+            background
+        )  # pages may go out from here on; what runs ends once more, and first, below
         alerts.resume()
 
         # How NATS is reached: with a key that the first start of an embedded server makes, where its disk lets it.

@@ -21,22 +21,21 @@ from math import inf
 from typing import Any
 
 from agent.contract.errors import ActionError, Refused, Unreachable
-from brain.actions import kube_conditions, kube_off, kube_tell
+from brain.actions import kube_conditions, kube_off, kube_tell, kube_things
 from brain.actions.base import Job, Wanted, always
 from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, ok
 from brain.actions.kube_options import KubeOptions, PodRules, read
+from brain.actions.kube_things import DRAINED, Node, Pod
 from brain.actions.marks import REASON, Mark, added, owns, without, written
 from brain.actions.marks import read as marks_of
 from brain.actions.patience import PASSING, settling
 from brain.actions.pauses import until
 from brain.actions.witness import ours
 
-DRAINED, KEPT = "gpuward/drained", "gpuward/kept"
 CONFLICTS = 5  # how often a change is decided again
 PAGE = 500  # pods in one response
 MAX_SIZED = 8  # workloads of one node of which it is asked on how many nodes they are
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_MIRROR = "kubernetes.io/config.mirror"
 # What is done here, as RBAC names it: verb, resource, subresource.
 RIGHTS = (
     ("get", "nodes", ""),
@@ -46,9 +45,6 @@ RIGHTS = (
     ("create", "pods", "eviction"),
 )
 _TAINT = {"key": DRAINED, "value": "true", "effect": "NoSchedule"}
-
-Node = Mapping[str, Any]
-Pod = Mapping[str, Any]
 
 
 class Kubernetes:
@@ -74,7 +70,7 @@ class Kubernetes:
         self._node_name = node_name
         self._rights = rights
         self._nodes = nodes
-        self._teller = kube_tell.NodeTeller(api, tell, self._named, _marks, self._is_ours)
+        self._teller = kube_tell.NodeTeller(api, tell, self._named, kube_things.marks, self._is_ours)
 
     @property
     def name(self) -> str:
@@ -83,26 +79,26 @@ class Kubernetes:
 
     async def drained(self, node: str) -> str:
         """As in Scheduler."""
-        return _drained(await self._node(node))
+        return kube_things.drained(await self._node(node))
 
     async def marks(self, node: str) -> tuple[Mark, ...]:
         """As in Scheduler."""
-        return _marks(await self._node(node))
+        return kube_things.marks(await self._node(node))
 
     async def drain(self, node: str, mark: Mark) -> None:
         """As in Scheduler. A node that someone else has cordoned is left as it is."""
 
         def change(found: Node) -> Mapping[str, Any] | None:
-            marks = _marks(found)
-            if owns(marks, mark.incident) or (_drained(found) and not marks):
+            marks = kube_things.marks(found)
+            if owns(marks, mark.incident) or (kube_things.drained(found) and not marks):
                 return None
             keep = self._rules.keep_annotations
             return {
                 "metadata": {
-                    "annotations": {REASON: written(added(marks, mark)), **_kept(found, keep)},
+                    "annotations": {REASON: written(added(marks, mark)), **kube_things.kept(found, keep)},
                     "labels": {DRAINED: "true"},
                 },
-                "spec": {"taints": [*_others(found), _TAINT]},
+                "spec": {"taints": [*kube_things.others(found), _TAINT]},
             }
 
         if await self._changed(node, change) and not owns(await self._read_back(node), mark.incident):
@@ -113,17 +109,17 @@ class Kubernetes:
 
         def change(found: Node) -> Mapping[str, Any] | None:
             marks = marks_of(
-                _reason(found)
+                kube_things.reason(found)
             )  # also those that are left on a node whose taint a person has removed
-            left = without(marks, owners) if _tainted(found) else ()
+            left = without(marks, owners) if kube_things.tainted(found) else ()
             if len(left) == len(marks):
                 return None
             if left:
                 return {"metadata": {"annotations": {REASON: written(left)}}}
-            spec: dict[str, Any] = {"taints": kube_off.without_ours(_others(found))}
-            if _cordoned_by(found) == [MANAGER]:  # before 0.2 we cordoned too
+            spec: dict[str, Any] = {"taints": kube_off.without_ours(kube_things.others(found))}
+            if kube_things.cordoned_by(found) == [MANAGER]:  # before 0.2 we cordoned too
                 spec["unschedulable"] = None
-            annotations = {REASON: None, **_let_go(found)}
+            annotations = {REASON: None, **kube_things.let_go(found)}
             return {"metadata": {"annotations": annotations, "labels": {DRAINED: None}}, "spec": spec}
 
         if not await self._changed(node, change):
@@ -137,14 +133,14 @@ class Kubernetes:
         """As in Fencing: the taint of kube_off.py, beside ours."""
 
         def change(found: Node) -> Mapping[str, Any] | None:
-            taints = _taints(found)
-            if kube_off.is_said(taints) or not owns(_marks(found), incident):
+            taints = kube_things.taints(found)
+            if kube_off.is_said(taints) or not owns(kube_things.marks(found), incident):
                 return None
             return {"metadata": {}, "spec": {"taints": [*taints, kube_off.OFF]}}
 
         await self._changed(node, change)
         with settling():
-            return kube_off.is_said(_taints(await self._node(node)))
+            return kube_off.is_said(kube_things.taints(await self._node(node)))
 
     async def tell(self, node: str, incidents: Collection[str], before: Sequence[Mark] = ()) -> None:
         """As in Telling."""
@@ -162,12 +158,12 @@ class Kubernetes:
     async def jobs(self, node: str) -> list[Job]:
         """As in Scheduler: pods, except those of DaemonSets, mirrors of static pods, and finished ones."""
         where = [("fieldSelector", f"spec.nodeName={self._of(node)}")]
-        pods = [pod for pod in await self._pods(where) if not _stays(pod)]
+        pods = [pod for pod in await self._pods(where) if not kube_things.stays(pod)]
         kept: set[str] = set()
         if pods and self._rules.protected.selector:
             found = await self._pods([*where, ("labelSelector", self._rules.protected.selector)])
-            kept = {_uid(pod) for pod in found}
-        return [self._rules.job(pod, by_selector=_uid(pod) in kept) for pod in pods]
+            kept = {kube_things.uid(pod) for pod in found}
+        return [self._rules.job(pod, by_selector=kube_things.uid(pod) in kept) for pod in pods]
 
     async def sized(self, jobs: Sequence[Job]) -> list[Job]:
         """As in Sizes: on how many nodes the pods of each workload are. Of many workloads the first MAX_SIZED are asked about."""
@@ -179,7 +175,9 @@ class Kubernetes:
                 where = f"/api/v1/namespaces/{namespace}/pods"
                 pods = await self._pods([("labelSelector", job.workload)], where)
                 nodes = {
-                    str((pod.get("spec") or {}).get("nodeName") or "") for pod in pods if not _stays(pod)
+                    str((pod.get("spec") or {}).get("nodeName") or "")
+                    for pod in pods
+                    if not kube_things.stays(pod)
                 }
                 found[key] = len(nodes - {""})
         return [
@@ -196,17 +194,17 @@ class Kubernetes:
             raise Refused(f"{job.id!r} is not namespace/pod")
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         pod = await self._pod(path)
-        if job.run and (pod is None or _uid(pod) != job.run):
+        if job.run and (pod is None or kube_things.uid(pod) != job.run):
             return
         if pod is None:
             raise Refused(f"there is no pod {job.id}")
-        if _stays(pod):
+        if kube_things.stays(pod):
             raise Refused(f"pod {job.id} belongs to its node or has ended: it cannot start again elsewhere")
-        if not self._rules.evict_bare_pods and _controller(pod) is None:
+        if not self._rules.evict_bare_pods and kube_things.controller(pod) is None:
             raise Refused(f"pod {job.id} has no controller: nothing would start it again")
         if why := self._rules.keeps(pod):
             raise Refused(f"pod {job.id} {why}")
-        await self._evict(job.id, path, _uid(pod), min(self._rules.evict_wait_s, within_s), wanted)
+        await self._evict(job.id, path, kube_things.uid(pod), min(self._rules.evict_wait_s, within_s), wanted)
 
     async def _evict(self, job: str, path: str, uid: str, within_s: float, wanted: Wanted) -> None:
         namespace, _, name = job.partition("/")
@@ -291,102 +289,13 @@ class Kubernetes:
 
     async def _gone(self, path: str, uid: str) -> bool:
         pod = await self._pod(path)
-        return pod is None or _uid(pod) != uid
+        return pod is None or kube_things.uid(pod) != uid
 
     def _of(self, node: str) -> str:
         name = self._node_name.replace("{node}", node)
         if _NAME.fullmatch(name) is None:
             raise Refused(f"{name!r} is not the name of a Kubernetes node")
         return name
-
-
-def _meta(thing: Mapping[str, Any]) -> Mapping[str, Any]:
-    return thing.get("metadata") or {}
-
-
-def _uid(pod: Pod) -> str:
-    return str(_meta(pod).get("uid") or "")
-
-
-def _annotations(node: Node) -> Mapping[str, str]:
-    return _meta(node).get("annotations") or {}
-
-
-def _reason(node: Node) -> str:
-    return str(_annotations(node).get(REASON) or "")
-
-
-def _kept(node: Node, wanted: Sequence[str]) -> Mapping[str, str]:
-    """What keeps autoscalers away from a drained node, apart from what stands there already, and that it is ours."""
-    there = _annotations(node)
-    new = [key for key in wanted if key not in there]
-    return {**dict.fromkeys(new, "true"), KEPT: ",".join([*_ours(node), *new])} if new else {}
-
-
-def _let_go(node: Node) -> Mapping[str, None]:
-    """The annotations of `_kept` that are to go; one to which somebody has given another value is theirs."""
-    there = _annotations(node)
-    gone = [key for key in _ours(node) if there.get(key) == "true"]
-    return dict.fromkeys([*gone, KEPT] if KEPT in there else gone)
-
-
-def _ours(node: Node) -> list[str]:
-    return [key for key in str(_annotations(node).get(KEPT) or "").split(",") if key]
-
-
-def _taints(node: Node) -> list[Mapping[str, Any]]:
-    return (node.get("spec") or {}).get("taints") or []
-
-
-def _others(node: Node) -> list[Mapping[str, Any]]:
-    """Returns the taints without that of our drain."""
-    return [taint for taint in _taints(node) if taint.get("key") != DRAINED]
-
-
-def _tainted(node: Node) -> bool:
-    """Is our taint there?"""
-    return len(_others(node)) != len(_taints(node))
-
-
-def _marks(node: Node) -> tuple[Mark, ...]:
-    """Returns the marks of our drain; none once someone has removed our taint or changed our annotation."""
-    return marks_of(_reason(node)) if _tainted(node) else ()
-
-
-def _drained(node: Node) -> str:
-    """Returns why the node takes no new pods; for our own drain alone the text of our annotation."""
-    ours = (_reason(node) or "tainted") if _tainted(node) else ""
-    by = _cordoned_by(node)
-    if not by or (ours and by == [MANAGER]):
-        return ours
-    return f"cordoned by {', '.join(by)}" + (f"; {ours}" if ours else "")
-
-
-def _cordoned_by(node: Node) -> list[str]:
-    """Returns the field managers that have set `unschedulable`; "somebody" when it is unknown who."""
-    if not (node.get("spec") or {}).get("unschedulable"):
-        return []
-    managers = {
-        str(entry.get("manager") or "somebody")
-        for entry in _meta(node).get("managedFields") or []
-        if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
-    }
-    return sorted(managers) or ["somebody"]
-
-
-def _controller(pod: Pod) -> Mapping[str, Any] | None:
-    owners = _meta(pod).get("ownerReferences") or []
-    return next((owner for owner in owners if owner.get("controller")), None)
-
-
-def _stays(pod: Pod) -> bool:
-    """Does it belong to the node (DaemonSet, static pod), or has it ended?"""
-    owner = _controller(pod)
-    return (
-        (owner is not None and owner.get("kind") == "DaemonSet")
-        or _MIRROR in (_meta(pod).get("annotations") or {})
-        or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    )
 
 
 def build(name: str, table: Mapping[str, Any], where: str) -> Kubernetes:

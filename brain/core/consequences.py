@@ -1,6 +1,9 @@
 """What follows when the rules that match change, a run ends, or a person vouches: incidents begin, recover, are remedied.
 
 Each consequence may lead to more: they wait in the context, and `propagate` handles them until none is left.
+
+It is a little long, and one file: each of these steps may lead to any other (a match that begins, one that is released), so that
+the way of a change is read here from top to bottom.
 """
 
 from brain.core import (

@@ -14,7 +14,7 @@ from nats.aio.msg import Msg
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
 from agent.shared.nats_client import NatsClient, passed_directly
-from brain.adapters import log
+from brain.adapters import log, streams
 from brain.adapters.broker import brain_connection
 from brain.adapters.outbox import Outbox
 from brain.nats_config import LogConfig, NatsConfig
@@ -348,7 +348,7 @@ async def test_a_log_that_is_there_needs_no_room_a_second_time(
         async with client(server.url) as connection:
             shorter = LogConfig(max_bytes=512 * 1024**2, max_age_s=7200)
             assert await log.ensure(connection, "c", shorter, alone=True) == first
-            with pytest.raises(log.NoRoom, match=r"lower log\.max_bytes"):
+            with pytest.raises(streams.NoRoom, match=r"lower log\.max_bytes"):
                 await log.ensure(connection, "another", many)
     assert "NATS may not use 512 MiB more of its disk for log.max_bytes" in caplog.text
 
