@@ -19,7 +19,7 @@ REAL := tests/real tests/e2e tests/security tests/web
 # Which of them: not those that only the nightly run plays (tests/nightly.py); all with MARKS="".
 MARKS ?= not nightly
 RUN_TESTS := $(BIN)/pytest -rsfE -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "$(MARKS)"
-PIN := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+PIN := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 help:            ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,14 +62,14 @@ compare: setup   ## gpuward beside Prometheus + Alertmanager and ansible-ruleboo
 	@timeout 600 $(BIN)/python -m tests.compare
 
 fuzz: setup      ## coverage-guided fuzzing of every parser, FUZZ_S seconds each (installs atheris)
-	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r deploy/dev/fuzz.txt
+	@deploy/dev/install.sh .venv deploy/dev/fuzz.txt --no-deps
 	@mkdir -p .fuzz; for target in kernel_line kernel_log xid job_line cgroup tools journal; do \
 		$(BIN)/python -m tests.fuzz $$target $(FUZZ_S) > .fuzz/$$target.log 2>&1 || { tail -40 .fuzz/$$target.log; exit 1; }; \
 		echo "$$target: $$(grep number_of_executed_units .fuzz/$$target.log | tr -dc 0-9) inputs, none failed"; \
 	done
 
 mutants: setup   ## do the tests notice when the safety core is wrong? All modules, or MODULES="gates" (installs mutmut)
-	@$(BIN)/python -m pip install -q --require-hashes -r deploy/dev/mutants.txt
+	@deploy/dev/install.sh .venv deploy/dev/mutants.txt
 	@$(BIN)/python -m tests.mutants $(MODULES)
 
 stories: setup   ## random stories against the safety laws (docs/safety.md): STORIES of them, from the story FIRST on
@@ -94,7 +94,7 @@ site: setup      ## the manual, build/site: strict, its links checked (installs 
 	@deploy/dev/site.sh
 
 dashboards: setup ## regenerates deploy/grafana (installs Grafana's builders)
-	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r deploy/dev/grafana.txt
+	@deploy/dev/install.sh .venv deploy/dev/grafana.txt --no-deps
 	@$(BIN)/python -m docs.dashboards
 
 safety: setup    ## regenerates docs/safety.md: plays its situations (some seconds)
@@ -118,7 +118,7 @@ bundle: setup    ## dist/: as `make dist`, and one archive of it for sites witho
 audit: setup     ## known vulnerabilities in the pinned dependencies, where the data can be had
 	@deploy/release/audit.sh
 
-lock:            ## pins the dependencies again (needs uv: pip install uv)
+lock: setup      ## pins the dependencies again
 	$(PIN) --all-extras pyproject.toml -o requirements.lock
 	$(PIN) -c requirements.lock pyproject.toml -o deploy/release/agent.lock
 	$(PIN) -c requirements.lock --extra brain --extra archive pyproject.toml -o deploy/release/brain.lock

@@ -8,5 +8,5 @@ want=$(sha256sum "$list")
 [ "$(cat "$folder/.pins" 2>/dev/null)" != "$want" ] || exit 0
 rm -rf "$folder"
 .venv/bin/python -m venv "$folder"
-"$folder/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r "$list" >&2
+deploy/dev/install.sh "$folder" "$list"
 echo "$want" > "$folder/.pins"

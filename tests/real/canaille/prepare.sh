@@ -6,5 +6,5 @@ list="$(cd "$(dirname "$0")" && pwd)/requirements.txt"
 cmp -s "$list" "$folder/installed.txt" 2>/dev/null && exit 0
 rm -rf "$folder"
 "${PYTHON:-python3}" -m venv "$folder"
-"$folder/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps -r "$list"
+"$(dirname "$0")/../../../deploy/dev/install.sh" "$folder" "$list" --no-deps
 cp "$list" "$folder/installed.txt"

@@ -18,5 +18,5 @@ fi
 cmp -s "$list" "$folder/installed.txt" && "$folder/bin/python" -c '' 2>/dev/null && exit 0
 rm -rf "$folder"
 "$python" -m venv "$folder"
-"$folder/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r "$list"
+"$(dirname "$0")/../../../deploy/dev/install.sh" "$folder" "$list"
 cp "$list" "$folder/installed.txt"
