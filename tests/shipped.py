@@ -1,5 +1,6 @@
 """The rules and runbooks that gpuward comes with. Their files are read once in each process: it takes half a second."""
 
+import shutil
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -18,3 +19,13 @@ def shipped_pack(settings: Settings | None = None, places: Mapping[str, Place] |
 @cache
 def _sources() -> packs.Sources:
     return packs.scan(ROOT / "rules", ROOT / "runbooks")
+
+
+def small_pack(folder: Path) -> None:
+    """Writes one file of our rules, that of bonds, with the runbooks that it leads to, into `rules` and `runbooks` of the folder:
+    for tests that are about files, not about what we ship. To prove all takes some seconds.
+    """
+    for part, names in {"rules": ("bond",), "runbooks": ("restore-bond", "keep-evidence")}.items():
+        (folder / part).mkdir()
+        for name in names:
+            shutil.copy(ROOT / part / f"{name}.yaml", folder / part)

@@ -54,7 +54,7 @@ class _Watched(Timeline):
     """Shows its effects to the fleet before they are taken."""
 
     def __init__(self, engine: Engine, fleet: "EngineFleet") -> None:
-        super().__init__(engine, fleet.perform)
+        super().__init__(engine, fleet.perform, copies=False)
         self._fleet = fleet
 
     def take(self, effect: Effect) -> None:

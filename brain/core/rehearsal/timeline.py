@@ -3,10 +3,10 @@
 Pure: the inputs carry their times, and the world is a function. Nothing here can reach a real actuator (law 9).
 """
 
-import copy
 import heapq
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 from brain.core.effects import Effect, Note, SendPage, SetTimer, ShowIncident, ShowRun, WriteIntent
 from brain.core.engine import Engine
@@ -16,8 +16,6 @@ from brain.core.state import Incident, Run
 World = Callable[
     [Effect, float], Iterable[tuple[float, Input]]
 ]  # (effect, now) -> (time, input) of what follows
-
-Shown = TypeVar("Shown", Incident, Run)
 
 
 class Timeline:
@@ -69,9 +67,9 @@ class Timeline:
             case SetTimer(name=name, due=due):
                 self.feed(TimerFired(id=f"t:{name}:{due}", name=name, due=due), due)
             case ShowIncident(incident=incident):
-                self.incidents[incident.id] = _copy(incident, incident.evidence) if self._copies else incident
+                self.incidents[incident.id] = _copy(incident) if self._copies else incident
             case ShowRun(run=run):
-                self.runs[run.id] = _copy(run, (run.runbook,)) if self._copies else run
+                self.runs[run.id] = _copy(run) if self._copies else run
             case WriteIntent(step=step):
                 epoch = self.engine.state.epoch
                 self.feed(
@@ -87,6 +85,29 @@ class Timeline:
                     self.feed(given, at)
 
 
-def _copy(shown: Shown, constant: Iterable[object]) -> Shown:
-    """A copy that the engine no longer changes; what never changes, most of it, is shared with the original."""
-    return copy.deepcopy(shown, {id(part): part for part in constant})
+def _copy(shown: Any) -> Any:
+    """A copy that the engine no longer changes. What never changes, most of it, is shared with the original: `copy.deepcopy`
+    would look through all evidence, and took more than half of a simulated month.
+    """
+    kind = type(shown)
+    if kind is list:
+        return [part if _changing(type(part)) is None else _copy(part) for part in shown]
+    if kind is dict:
+        return {key: part if _changing(type(part)) is None else _copy(part) for key, part in shown.items()}
+    copied = object.__new__(kind)
+    for name in _changing(kind) or ():
+        part = getattr(shown, name)
+        setattr(copied, name, part if _changing(type(part)) is None else _copy(part))
+    return copied
+
+
+def _changing(kind: type) -> tuple[str, ...] | None:
+    """The fields of what changes (none of lists and dicts); None: it never does, as frozen records, tuples, texts and numbers."""
+    if kind not in _KINDS:
+        record = is_dataclass(kind) and not getattr(kind, "__dataclass_params__").frozen  # noqa: B009  # it has no type
+        _KINDS[kind] = tuple(field.name for field in fields(kind)) if record else None
+    return _KINDS[kind]
+
+
+# Type -> see _changing; filled as they come.
+_KINDS: dict[type, tuple[str, ...] | None] = {list: (), dict: ()}

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
@@ -17,17 +16,16 @@ from brain.adapters.pack_process import PackProcess
 from brain.adapters.packwatch import PackWatch
 from brain.config import parse
 from brain.core.pack.spec import Pack
+from tests.shipped import small_pack
 
-ROOT = Path(__file__).resolve().parents[3]
 OLD = f"is called resolve_delay_s now: the old name is read until version {renamed.UNTIL}"
 
 
 class Site:
-    """A copy of our rules, and what the watch reported of them, in order."""
+    """A copy of one file of our rules with all runbooks, and what the watch reported of them, in order."""
 
     def __init__(self, folder: Path) -> None:
-        for name in ("rules", "runbooks"):
-            shutil.copytree(ROOT / name, folder / name)
+        small_pack(folder)
         config = parse({"rules": "rules", "runbooks": "runbooks"}, "site.toml", folder)
         self.file = folder / "rules" / "bond.yaml"
         self.watch = PackWatch(config, self._build)
