@@ -19,8 +19,10 @@ def rehearsed(
     cause: str = "",
     *,
     compile_pack: Callable[[Pack], Compiled] | None = None,
+    fine: bool = True,
 ) -> Tree:
     """The tree. `cause`: of the fault; empty: the first that leads to the runbook, or none where only people start it.
+    `fine`: see `grown`.
 
     ConfigError: there is no such runbook, no such fault leads to it, or it has too many ways.
     """
@@ -48,6 +50,7 @@ def rehearsed(
             runbook=runbook,
             cause=cause,
             compile_pack=compile_pack,
+            fine=fine,
         )
     except TooMany as error:
         raise ConfigError(

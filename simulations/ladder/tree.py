@@ -184,10 +184,13 @@ def grown(
     runbook: str,
     cause: str,
     compile_pack: Callable[[Pack], Compiled] | None = None,
+    fine: bool = True,
 ) -> Tree:
-    """The tree of a runbook. `cause`: of the fault; empty: a person starts it. TooMany: it has more ways than are played."""
+    """The tree of a runbook. `cause`: of the fault; empty: a person starts it. `fine`: circumstances are told finely apart where
+    that does not take too many plays. TooMany: it has more ways than are played.
+    """
     cache = compile_pack or CompiledCache()
-    for fine in (True, False):
+    for finely in (True, False) if fine else (False,):
         player = _Player(
             pack=pack,
             actions=actions,
@@ -195,12 +198,12 @@ def grown(
             cause=cause or f"{REQUEST}-{runbook}",
             requests="" if cause else runbook,
             compile_pack=cache,
-            fine=fine,
+            fine=finely,
         )
         try:
-            return Tree(runbook=runbook, cause=cause, root=player.root(), plays=player.plays, fine=fine)
+            return Tree(runbook=runbook, cause=cause, root=player.root(), plays=player.plays, fine=finely)
         except TooMany:
-            if not fine:
+            if not finely:
                 raise
     raise AssertionError("one of them returns or raises")
 
