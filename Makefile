@@ -5,20 +5,23 @@ BIN := .venv/bin
 DATA ?= .gpuward
 FUZZ_S ?= 60
 STORIES ?= 10000
+# By the clock, but for the first 2,000; 0: all of STORIES.
+STORIES_S ?= 0
 MONTHS ?= 100
 # Of one processor; 0: all of MONTHS.
 MONTHS_S ?= 0
 FIRST ?= 1
 SEED ?= 1
 MINUTES ?= 10
-# Most long tests wait for processes and clocks: three times as many at a time as a small machine has processors. A file's tests stay
-# together.
-WORKERS ?= 6
+# Tests of real servers wait for processes and clocks: three times as many at a time as a small machine has processors. The others
+# compute, and each worker collects all of them first. A file's tests stay together.
+test: AT_ONCE := $(or $(WORKERS),3)
+test-real: AT_ONCE := $(or $(WORKERS),6)
 # Tests of whole processes, real servers and browsers. All others are `make test`.
 REAL := tests/real tests/e2e tests/security tests/web
 # Which of them: not those that only the nightly run plays (tests/nightly.py); all with MARKS="".
 MARKS ?= not nightly
-RUN_TESTS := $(BIN)/pytest -rsfE -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "$(MARKS)"
+RUN_TESTS = $(BIN)/pytest -rsfE -q -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder -m "$(MARKS)"
 PIN := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 help:            ## this list
@@ -73,7 +76,7 @@ mutants: setup   ## do the tests notice when the safety core is wrong? All modul
 	@$(BIN)/python -m tests.mutants $(MODULES)
 
 stories: setup   ## random stories against the safety laws (docs/safety.md): STORIES of them, from the story FIRST on
-	@$(BIN)/python -m tests.laws --stories $(STORIES) --first $(FIRST) --workers 2
+	@$(BIN)/python -m tests.laws --stories $(STORIES) --first $(FIRST) --within $(STORIES_S) --workers 2
 
 months: setup    ## random months of random fleets and settings, every safety law watched: MONTHS of them, from the seed FIRST on
 	@$(BIN)/python -m tests.months --months $(MONTHS) --first $(FIRST) --within $(MONTHS_S)
