@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests import file_order
+from tests import file_order, shipped
 from tests.fences import Open
 
 pytest_plugins = [
@@ -36,6 +36,16 @@ def _steps_have_begun() -> None:
     from brain import fence
 
     fence.outside = Open()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _our_rules_are_read_once() -> Iterator[None]:
+    """Hundreds of tests ask a command or a brain that reads them, each for half a second."""
+    from brain.adapters import pack
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pack, "scan", shipped.scan_once)
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

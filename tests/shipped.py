@@ -1,7 +1,9 @@
 """The rules and runbooks that gpuward comes with. Their files are read once in each process: it takes half a second."""
 
+import copy
 import shutil
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +11,8 @@ from brain.adapters import pack as packs
 from brain.core.pack.spec import Pack, Place, Settings
 
 ROOT = Path(__file__).resolve().parents[1]
+OURS = (ROOT / "rules", ROOT / "runbooks")
+scan = packs.scan
 
 
 def shipped_pack(settings: Settings | None = None, places: Mapping[str, Place] | None = None) -> Pack:
@@ -18,7 +22,15 @@ def shipped_pack(settings: Settings | None = None, places: Mapping[str, Place] |
 
 @cache
 def _sources() -> packs.Sources:
-    return packs.scan(ROOT / "rules", ROOT / "runbooks")
+    return scan(*OURS)
+
+
+def scan_once(rules_dir: Path, runbooks_dir: Path) -> packs.Sources:
+    """As `packs.scan`, which it stands for in all tests (conftest.py): our own folders are read once, all others each time."""
+    if (rules_dir, runbooks_dir) != OURS:
+        return scan(rules_dir, runbooks_dir)
+    ours = _sources()
+    return packs.Sources(**{field.name: copy.copy(getattr(ours, field.name)) for field in fields(ours)})
 
 
 def small_pack(folder: Path) -> None:

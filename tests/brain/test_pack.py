@@ -14,9 +14,7 @@ from brain.core.pack import conditions
 from brain.core.pack.compiled import Compiled
 from brain.core.pack.shared import rule_named
 from brain.core.pack.spec import Mode, ModeSetting, Place, Priority, Settings
-from tests.shipped import shipped_pack
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.shipped import OURS, scan, shipped_pack
 
 SYMPTOM = """\
 symptoms:
@@ -85,7 +83,7 @@ def test_a_pack_travels_as_json(tmp_path: Path) -> None:
     settings = Settings(modes=(ModeSetting(mode=Mode.APPROVE, nodes="n*"),), disruptive_runs=7)
     for pack in (
         packs.load(*write(tmp_path), settings, {"n1": Place(leaf="l1", rack="r1")}),
-        packs.load(ROOT / "rules", ROOT / "runbooks"),
+        packs.load(*OURS),
     ):
         assert packs.parse(orjson.loads(orjson.dumps(packs.dump(pack)))) == pack
     wrong: tuple[object, ...] = (
@@ -232,9 +230,9 @@ def test_deep_nesting_is_an_error_and_no_crash(tmp_path: Path, nested: str) -> N
 
 def test_the_readers_in_c_and_in_python_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our own rules are the same with and without libyaml, and so are the lines of all their values."""
-    quick = packs.scan(ROOT / "rules", ROOT / "runbooks")
+    quick = scan(*OURS)
     monkeypatch.setattr(marked_yaml, "_QUICK", None)
-    exact = packs.scan(ROOT / "rules", ROOT / "runbooks")
+    exact = scan(*OURS)
     assert quick.origins == exact.origins
     assert packs.assemble(quick) == packs.assemble(exact)
 
