@@ -152,6 +152,7 @@ function legend(state, fleet, found) {
     held += fleet.held[node]
   }
   const press = (key, value) => () => {
+    clearTimeout(state.own.typing) // what was typed a moment ago would take the place of what is pressed now
     state.own.text = toggled(found.text, key, value)
     ask({ q: state.own.text })
   }
