@@ -186,13 +186,15 @@ async def run(
         stack.callback(prompt.close)
 
         # Whom nodes obey.
-        await signing_key_log.check(
+        if not await signing_key_log.settle(
             config,
             connection,
+            name,
             stop,
             silent=never_answered(config.signing_key, alerts),
             after_s=config.nobody_leads_after_s,
-        )
+        ):
+            return
         signer = keys.CurrentSigner(config.signing_key)
 
         # The replica of the engine, and whether this brain may act.
