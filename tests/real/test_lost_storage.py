@@ -155,6 +155,13 @@ async def test_a_brain_starts_where_its_server_has_not_one_byte_left(tmp_path: P
             assert out.told("brain_disconnected") == ["open", "resolve"]
 
 
+@pytest.fixture(name="told_soon")
+def _told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lasts half a second is a page, where the product waits longer."""
+    monkeypatch.setattr(disk_watch, "TELL_AFTER_S", 0.5)
+
+
+@pytest.mark.usefixtures("told_soon")
 async def test_a_brain_all_of_whose_files_are_on_a_full_disk_is_told_and_starts_with_room(
     tmp_path: Path,
 ) -> None:
@@ -178,11 +185,11 @@ async def test_a_brain_all_of_whose_files_are_on_a_full_disk_is_told_and_starts_
             assert out.told("brain_disk") == ["open", "resolve"]
 
 
+@pytest.mark.usefixtures("told_soon")
 async def test_a_brain_whose_folder_can_only_be_read_is_told_and_starts_when_it_is_mended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """Not even its lock can be opened there. One page, whoever starts it again meanwhile; one who asks it to stop is obeyed."""
-    monkeypatch.setattr(disk_watch, "TELL_AFTER_S", 0.5)
     with small_disk(tmp_path / "disk") as disk:
         async with outside() as out, lab(disk, **LITTLE, **out.config) as whole:
             await whole.say("hold", scope="all", why="a look")
@@ -206,6 +213,7 @@ async def test_a_brain_whose_folder_can_only_be_read_is_told_and_starts_when_it_
             assert out.told("brain_disk") == ["open", "resolve"]
 
 
+@pytest.mark.usefixtures("told_soon")
 async def test_the_first_start_of_a_cell_on_a_full_disk_is_told_and_goes_on_with_room(tmp_path: Path) -> None:
     """Nothing was ever made there: neither the brain's key for its own server, nor the name of its run in the lock."""
     with small_disk(tmp_path / "disk") as disk:
@@ -226,6 +234,7 @@ async def test_the_first_start_of_a_cell_on_a_full_disk_is_told_and_goes_on_with
             await told(out, "brain_disk", "resolve")
 
 
+@pytest.mark.usefixtures("told_soon")
 async def test_who_starts_a_brain_again_while_its_disk_is_full_is_not_told_anew(tmp_path: Path) -> None:
     """Not even that it has told somebody can be written down there: one page, and its end is told when there is room."""
     with small_disk(tmp_path / "disk") as disk:
