@@ -54,7 +54,7 @@ from brain.leader.brain_view import LiveBrainView, LiveView
 from brain.leader.cell_services import cell_services
 from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
-from brain.leader.disk_watch import DiskWatch, with_room
+from brain.leader.disk_watch import DiskWatch
 from brain.leader.executor import EffectExecutor
 from brain.leader.history import HistoryWriter
 from brain.leader.intake import Intake
@@ -80,6 +80,7 @@ from brain.leader.server_keeper import ServerKeeper
 from brain.leader.session import Session
 from brain.leader.shown_drains import ShownDrains
 from brain.leader.snapshots import SnapshotKeeper
+from brain.leader.start_folder import when_writable
 from brain.leader.steps import StepDispatcher
 from brain.leader.supervisor import Supervisor
 from brain.leader.timers import TimerService
@@ -119,20 +120,8 @@ async def run(
     async with contextlib.AsyncExitStack() as stack:
         name = own_name(config)
         instance = f"{name}:{os.getpid()}:{time.time_ns()}"
-        before = stack.enter_context(exclusive(config.data_dir, instance))
         in_memory = runtime_folder(config.data_dir)
         background = Tasks()
-
-        # NATS, and what is kept on disk.
-        signing_key.check(config)
-        server = stack.enter_context(nats_server.embedded(config)) if config.embedded else None
-        jwts = operator_mode.of(config)
-        own_seed = jwts.user.seed if jwts else ""
-        nats = CurrentClient()
-        codec = Codec(config.cell)
-        outbox = Outbox(config.cell)
-        writer = LogWriter(codec, outbox, UnsentWords(config.data_dir / "unsent_words.json"))
-        snapshots = Snapshots(config.data_dir / "state.snapshot")
 
         # Pages and notes.
         way = outgoing(config.outgoing)
@@ -156,6 +145,22 @@ async def run(
         )  # pages may go out from here on; what runs ends once more, and first, below
         alerts.resume()
 
+        # NATS, and what is kept on disk.
+        before = await when_writable(
+            config.data_dir, lambda: stack.enter_context(exclusive(config.data_dir, instance)), alerts, stop
+        )
+        if before is None:
+            return
+        signing_key.check(config)
+        server = stack.enter_context(nats_server.embedded(config)) if config.embedded else None
+        jwts = operator_mode.of(config)
+        own_seed = jwts.user.seed if jwts else ""
+        nats = CurrentClient()
+        codec = Codec(config.cell)
+        outbox = Outbox(config.cell)
+        writer = LogWriter(codec, outbox, UnsentWords(config.data_dir / "unsent_words.json"))
+        snapshots = Snapshots(config.data_dir / "state.snapshot")
+
         # How NATS is reached: with a key that the first start of an embedded server makes, where its disk lets it.
         def reached() -> NatsConnection:
             if server:
@@ -170,12 +175,16 @@ async def run(
                 ca_file=server.ca_file if server else None,
             )
 
-        connection = await with_room(server.folder if server else config.data_dir, reached, alerts, stop)
+        connection = await when_writable(server.folder if server else config.data_dir, reached, alerts, stop)
+        if connection is None:
+            return
 
         # What people look up.
-        readmodel = await with_room(
+        readmodel = await when_writable(
             config.data_dir, lambda: ReadModel(config.data_dir / "history.sqlite"), alerts, stop
         )
+        if readmodel is None:
+            return
         feed = Feed()
         history = HistoryWriter(readmodel, feed)
         notes.begin(history)
@@ -186,13 +195,15 @@ async def run(
         stack.callback(prompt.close)
 
         # Whom nodes obey.
-        await signing_key_log.check(
+        if not await signing_key_log.settle(
             config,
             connection,
+            name,
             stop,
             silent=never_answered(config.signing_key, alerts),
             after_s=config.nobody_leads_after_s,
-        )
+        ):
+            return
         signer = keys.CurrentSigner(config.signing_key)
 
         # The replica of the engine, and whether this brain may act.

@@ -57,6 +57,16 @@ async def abandonable(work: Callable[[], T], name: str) -> T:
     return await ended
 
 
+async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """What `work` returns; None: `stop` was set first, and it was cancelled."""
+    task, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        await end(task, stopping)
+
+
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
     """Runs `work` to its end even if the caller is cancelled meanwhile; the cancellation is raised afterwards."""
     task = asyncio.ensure_future(work)

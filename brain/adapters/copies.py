@@ -10,6 +10,8 @@ from nats.aio.client import Client
 from nats.js.api import StreamConfig
 from nats.js.errors import APIError, ServiceUnavailableError
 
+from brain.adapters import stream_config
+
 _log = logging.getLogger(__name__)
 
 
@@ -26,7 +28,7 @@ async def at_least(client: Client, stream: str, replicas: int) -> None:
     if of(found) >= replicas:
         return
     try:
-        await client.jsm().update_stream(found.evolve(num_replicas=replicas))
+        await stream_config.change(client, stream, {"num_replicas": replicas})
     except ServiceUnavailableError:
         raise
     except APIError as error:

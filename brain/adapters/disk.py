@@ -14,6 +14,7 @@ from agent.shared import files
 
 NAME = "disk.trial"
 _SIZE = 4096  # bytes
+_DENIED = (errno.EACCES, errno.EPERM)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -22,6 +23,7 @@ class DiskState(StrEnum):
 
     WELL = "well"  # it takes what is written, and gives it back
     READ_ONLY = "read_only"  # it is mounted so that it can only be read
+    DENIED = "denied"  # it is another user's, or its mode lets nobody write
     FULL = "full"  # no space, no inode, or no quota is left
     FAILING = "failing"  # it refuses for another reason, or gives back something else
     HANGING = "hanging"  # a write does not return
@@ -60,7 +62,8 @@ def try_disk(folder: Path) -> DiskTrial:
     except FileNotFoundError:
         found = None
     except OSError as error:
-        return DiskTrial(state=DiskState.FAILING, why=_said(error), readable=False)
+        state = DiskState.DENIED if error.errno in _DENIED else DiskState.FAILING
+        return DiskTrial(state=state, why=_said(error), readable=False)
     if refused is not None:
         return DiskTrial(state=_of(refused), why=_said(refused), free_bytes=_free(folder))
     if found != body:
@@ -70,9 +73,39 @@ def try_disk(folder: Path) -> DiskTrial:
     return DiskTrial(state=DiskState.WELL, free_bytes=_free(folder))
 
 
+def try_folder(folder: Path, error: BaseException | None) -> DiskTrial:
+    """As `try_disk`; besides what an error says that was met below this folder, and whether a file in it is another user's. WELL,
+    too, where there is no such folder to write in.
+    """
+    met = error.__cause__ if error is not None and error.__cause__ is not None else error
+    state = _of(met) if isinstance(met, OSError) else DiskState.FAILING
+    if state is not DiskState.FULL and not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises what it is asked about
+        return DiskTrial(state=DiskState.WELL)
+    if isinstance(met, OSError) and state is not DiskState.FAILING:
+        return DiskTrial(state=state, why=_met(met))
+    found = try_disk(folder)
+    if found.state is DiskState.WELL and (theirs := _not_ours(folder)):
+        return DiskTrial(state=DiskState.DENIED, why=f"{theirs}: {os.strerror(errno.EACCES)}")
+    return found
+
+
+def _not_ours(folder: Path) -> str:
+    """A file in this folder that cannot be read and written; empty: there is none."""
+    for found in sorted(folder.iterdir()):
+        if found.is_file() and not os.access(found, os.R_OK | os.W_OK, effective_ids=True):
+            return str(found)
+    return ""
+
+
+def _met(error: OSError) -> str:
+    return f"{error.filename}: {_said(error)}" if error.filename else _said(error)
+
+
 def _of(error: OSError) -> DiskState:
     if error.errno == errno.EROFS:
         return DiskState.READ_ONLY
+    if error.errno in _DENIED:
+        return DiskState.DENIED
     return DiskState.FULL if is_full(error) else DiskState.FAILING
 
 

@@ -16,6 +16,10 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MOST = 1000  # characters of a lock's content
 
 
+class FolderTaken(ConfigError):
+    """Another brain runs in this folder."""
+
+
 def keep_private() -> None:
     """No file that this process or a child of it makes from now on can be read by others (0640 at most, folders 0750),
     whatever the umask was: the data folder holds keys, evidence, and the log itself.
@@ -36,13 +40,15 @@ def move_away(path: Path, why: str) -> Path:
 
 def runtime_folder(data_dir: Path) -> Path | None:
     """The folder in memory that outlives this process, but not its machine: systemd's RuntimeDirectory=, or what the Kubernetes
-    manifests mount, else one of this user's own for this data folder in the machine's shared memory. None: there is none.
+    manifests mount, else one of this user's own for this data folder, which is made where it is missing, in the machine's shared
+    memory. None: there is none.
     """
     first = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     if first:
         return Path(first)
     own = SHARED_MEMORY / f"gpuward-{os.geteuid()}"
     try:
+        data_dir.mkdir(parents=True, exist_ok=True)
         found = data_dir.stat()
         own.mkdir(mode=0o700, exist_ok=True)
         status = own.lstat()
@@ -58,28 +64,35 @@ def runtime_folder(data_dir: Path) -> Path | None:
 
 @contextlib.contextmanager
 def exclusive(data_dir: Path, run: str = "") -> Iterator[str]:
-    """Locks the data folder: two brains in one folder would destroy each other's files. ConfigError when it is taken.
+    """Locks the data folder: two brains in one folder would destroy each other's files. FolderTaken when it is taken;
+    ConfigError: it is none, or cannot be written.
 
     `run` names this run of the brain, and is left there. Yields the name of the run that had the folder before, and has
     ended: the lock is ours. Empty where that is not certain: none is known, or the folder is a copy, or of another boot.
     """
     file = data_dir / "lock"
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-        if file.exists() and not file.is_file():
-            raise ConfigError(f"{file}: it is no file: remove it, the brain makes it anew")
-        lock = file.open("a+", encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ConfigError(
-            f"data_dir {data_dir}: {error.strerror}: give a folder that gpuward may write"
-        ) from error
-    with lock, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        try:
+            data_dir.mkdir(parents=True, exist_ok=True)
+            _lock_itself(data_dir, stack)  # first: it can be locked also where nothing can be written
+            if file.exists() and not file.is_file():
+                raise ConfigError(f"{file}: it is no file: remove it, the brain makes it anew")
+            lock = stack.enter_context(file.open("a+", encoding="utf-8", errors="replace"))
+        except BlockingIOError:
+            raise _taken(data_dir) from None
+        except OSError as error:
+            raise ConfigError(
+                f"data_dir {data_dir}: {error.strerror}: give a folder that gpuward may write"
+            ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _lock_itself(data_dir, stack)
         except OSError:
-            raise ConfigError(f"data_dir {data_dir} is in use by another brain") from None
+            raise _taken(data_dir) from None
         yield _passed_on(lock, run)
+
+
+def _taken(data_dir: Path) -> FolderTaken:
+    return FolderTaken(f"data_dir {data_dir} is in use by another brain")
 
 
 def _lock_itself(folder: Path, stack: contextlib.ExitStack) -> None:

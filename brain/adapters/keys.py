@@ -14,6 +14,7 @@ from agent.contract.errors import ConfigError
 from agent.shared import files
 from agent.shared.secret_file import check_seed, warn_if_open
 
+FIRST = "first"  # beside the place of a key that no brain of the cell has made yet
 _SEED_BYTES = 32
 _log = logging.getLogger(__name__)
 
@@ -63,10 +64,26 @@ class CurrentSigner:
         return stat.st_ino, stat.st_mtime_ns
 
 
-def load_signer(path: Path) -> Signer:
-    """Loads the signing key from `path` or creates it; writes its public half to `<path>.pub`."""
+def make_first(path: Path) -> Signer:
+    """The key that comes to `path` once this brain may make the cell's key; made beside it, where an earlier run has not."""
+    first = beside(path, FIRST)
+    _make_signer(first)
+    return read_signer(first)
+
+
+def put_first(path: Path) -> None:
+    """Puts the key of `make_first` in its place."""
+    beside(path, FIRST).replace(path)
+
+
+def _make_signer(path: Path) -> None:
     if not path.exists():
         _write(path, base64.b64encode(os.urandom(_SEED_BYTES)) + b"\n")
+
+
+def load_signer(path: Path) -> Signer:
+    """Loads the signing key from `path` or creates it; writes its public half to `<path>.pub`."""
+    _make_signer(path)
     signer = read_signer(path)
     public = path.with_name(path.name + ".pub")
     line = f"{signer.key_id} = {signer.public}\n"

@@ -19,7 +19,7 @@ from nats.js.kv import KeyValue
 
 from agent.contract import subjects
 from agent.shared.nats_connection import LOST
-from brain.adapters import copies, presence
+from brain.adapters import copies, presence, stream_config
 
 _log = logging.getLogger(__name__)
 
@@ -145,10 +145,8 @@ class Lease:
         except BadRequestError:
             # It exists with another time to live, e.g. from before a change of the configuration.
             name = f"KV_{subjects.LEASE_BUCKET}"
-            found = (await jetstream.stream_info(name)).config
-            await jetstream.update_stream(
-                found.evolve(max_age=self._ttl_s, duplicate_window=min(self._ttl_s, 120))
-            )
+            keys = {"max_age": self._ttl_s, "duplicate_window": min(self._ttl_s, 120)}
+            await stream_config.change(client, name, {key: int(s * 10**9) for key, s in keys.items()})
             bucket = await jetstream.key_value(subjects.LEASE_BUCKET)
             await copies.at_least(client, name, self._replicas)
         info = await jetstream.stream_info(f"KV_{subjects.LEASE_BUCKET}")

@@ -1,82 +1,129 @@
-"""Whether a cell has had a brain whose key nodes obey: its log says so. Apart from signing_key.py: commands need no NATS."""
+"""The key of a brain that has none, where other brains may be on the same servers: for each log one is made, whoever starts.
+
+Whoever makes it claims it first, by the very first message of the log, which the servers take from one brain only (decision 89).
+Apart from signing_key.py: commands need no NATS.
+"""
 
 import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-from nats.js.errors import NotFoundError
+from nats.aio.client import Client
+from nats.js.api import Header
+from nats.js.errors import BadRequestError, NotFoundError
 
 from agent.contract import subjects
-from agent.contract.errors import ConfigError
+from agent.contract.errors import ConfigError, Unreachable
 from agent.shared import reasons
 from agent.shared.nats_connection import LOST, NatsConnection, close
+from agent.shared.tasks import unless
+from brain.adapters import keys, log, server_check
+from brain.adapters.codec import Codec
 from brain.config import BrainConfig
+from brain.core.inputs import Pulse
 
 PAUSE_S = 1.0
+_CLAIM = "key"  # what the id of a claim begins with; the brain and the id of its key follow
+_EXPECTS_NOTHING = {Header.EXPECTED_LAST_SEQUENCE.value: "0"}
+_WRONG_LAST_SEQUENCE = 10071
 
 
-async def check(
+async def settle(
     config: BrainConfig,
     connection: NatsConnection,
+    brain: str,
     stop: asyncio.Event,
     *,
     silent: Callable[[str], None] = lambda _: None,
     after_s: float = 10.0,
-) -> None:
-    """ConfigError: the key is not there, and the log says that the cell has had a brain, or until `stop` nobody could say; it
-    says what to copy. An embedded server is for one brain: nothing is asked. `silent` hears why the servers do not
-    answer, once they have not for `after_s`, and an empty text when they do: without their answer the brain goes no further.
+) -> bool:
+    """Makes the key where there is none, and the cell never had one. False: the servers had not answered before `stop`.
+
+    ConfigError: another brain has made it, or may have; it says what to copy. An embedded server is for one brain: nothing is
+    asked. `silent` hears why the servers do not answer, once they have not for `after_s`, and an empty text when they do:
+    without their answer the brain goes no further.
     """
     key = config.signing_key
     if config.embedded or key.exists():
-        return
-    written = await _asked(config, connection, stop, silent, after_s)
-    if written:
-        raise ConfigError(
-            f"{key} is not there, and another brain has written the log of cell {config.cell}: nodes obey its key and no "
-            "other. On that brain's machine say `gpuward cell share FILE`, and here, as root, `gpuward cell take "
-            "FILE` (docs/operations.md, `A second brain`). If nobody has the key any more: `gpuward cell rotate signing "
-            "--compromised`, and every node joins again"
-        )
-
-
-async def _asked(
-    config: BrainConfig,
-    connection: NatsConnection,
-    stop: asyncio.Event,
-    silent: Callable[[str], None],
-    after_s: float,
-) -> bool:
-    """Whether the log has had a message. ConfigError as above: servers that have just been started may take a while."""
+        return True
     until_s = time.monotonic() + after_s
-    while True:
+    while not stop.is_set():
         try:
-            written = await _is_written(config.cell, connection)
-        except LOST as error:
-            said = reasons.of_connection(error)
-            if stop.is_set():
-                raise ConfigError(
-                    f"{config.signing_key} is not there, and NATS does not answer ({said}), so nobody can say whether the cell "
-                    "has another brain, whose key nodes obey: start the brain when the servers run, or bring that key here "
-                    "(`gpuward cell take`)"
-                ) from error
+            if await unless(stop, _claim(config, connection, brain)) is None:
+                break
+        except (*LOST, Unreachable) as error:
             if time.monotonic() >= until_s:
-                silent(said)
+                silent(reasons.of_connection(error))
         else:
             silent("")
-            return written
+            return True
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), PAUSE_S)
+            async with asyncio.timeout(PAUSE_S):
+                await stop.wait()
+    return False
 
 
-async def _is_written(cell: str, connection: NatsConnection) -> bool:
-    """As above. LOST: the servers do not say."""
+async def _claim(config: BrainConfig, connection: NatsConnection, brain: str) -> bool:
+    """Makes the key if this brain is the one that may, else ConfigError as above. LOST, Unreachable: the servers do not say.
+
+    The key is on the disk before it is claimed, so that nobody claims what a crash then takes from him.
+    """
+    key, cell = config.signing_key, config.cell
     client = await connection.connect()
     try:
-        info = await client.jsm().stream_info(subjects.stream(cell))
-    except NotFoundError:
-        return False
+        await server_check.check(client)
+        extent = await log.ensure(client, cell, config.log, config.nats.replicas)
+        first = _made(key)
+        if not extent.last_seq:
+            await _write(client, cell, f"{_CLAIM}:{brain}:{first.key_id}")
+        who, made = await _claimed(client, cell)
     finally:
         await close(client)
-    return bool(info.state.last_seq)
+    if made != first.key_id:
+        keys.beside(key, keys.FIRST).unlink(missing_ok=True)
+        raise ConfigError(_told(key, cell, who))
+    keys.put_first(key)
+    return True
+
+
+def _made(key: Path) -> keys.Signer:
+    try:
+        return keys.make_first(key)
+    except OSError as error:
+        raise ConfigError(
+            f"{key} is not there, and cannot be made: {error.strerror}: give the brain's user a folder that it may write, or "
+            "name another file in signing_key_file"
+        ) from error
+
+
+async def _write(client: Client, cell: str, claim: str) -> None:
+    """Puts the claim onto a log that has no message yet; where another one was faster, that is read afterwards."""
+    what, body = Codec(cell).encode(Pulse(id=claim))
+    try:
+        await client.jetstream().publish(subjects.brain_input(cell, what), body, headers=_EXPECTS_NOTHING)
+    except BadRequestError as error:
+        if error.err_code != _WRONG_LAST_SEQUENCE:
+            raise
+
+
+async def _claimed(client: Client, cell: str) -> tuple[str, str]:
+    """The brain that has claimed the key, and the id of its key; empty: the log's first message is no claim, or has gone."""
+    try:
+        message = await client.jsm().get_msg(subjects.stream(cell), seq=1)
+    except NotFoundError:
+        return "", ""
+    found = Codec(cell).decode(message.subject or "", message.data or b"", 1)
+    what, _, rest = found.id.partition(":") if isinstance(found, Pulse) else ("", "", "")
+    brain, _, made = rest.partition(":")
+    return (brain, made) if what == _CLAIM else ("", "")
+
+
+def _told(key: Path, cell: str, brain: str) -> str:
+    who = f"brain {brain}" if brain else "another brain"
+    return (
+        f"{key} is not there, and {who} has written the log of cell {cell}: nodes obey its key and no other. On that brain's "
+        "machine say `gpuward cell share FILE`, and here, as root, `gpuward cell take FILE` (docs/operations.md, `A second "
+        "brain`). If nobody has the key any more: `gpuward cell rotate signing --compromised`, and every node joins again"
+    )

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from nats.aio.client import Client
 from nats.errors import Error
@@ -11,11 +11,16 @@ from nats.js.errors import APIError, NoStreamResponseError, NotFoundError, Servi
 from nats.js.manager import JetStreamManager
 
 from agent.contract.errors import ConfigError, Unreachable
-from brain.adapters import copies
+from brain.adapters import copies, stream_config
 
 _log = logging.getLogger(__name__)
 Number = TypeVar("Number", int, float)
 
+# What it must be for the brain to work, and its limits: nobody else sets them.
+_OURS = (
+    *("retention", "discard", "discard_new_per_subject", "no_ack", "max_msgs_per_subject", "max_msg_size"),
+    *("max_bytes", "max_age", "duplicate_window"),
+)
 _ENSURE_TRIES = 20
 _ENSURE_PAUSE_S = 0.25
 _NO_ROOM = 10047  # the server's "insufficient storage resources available"
@@ -47,7 +52,7 @@ async def ensure(client: Client, wanted: StreamConfig, key: str, *, least: int, 
                         f"it was not made by gpuward; remove it or set another `cell`"
                     )
                 limits = wanted if alone else _not_smaller(found, wanted, key)
-                await _update(manager, found, limits.evolve(num_replicas=copies.of(found)), key)
+                await _update(client, found, limits, key)
                 await copies.at_least(client, wanted.name or "", wanted.num_replicas or 1)
             return
         except (OSError, TimeoutError, ServiceUnavailableError, NoStreamResponseError):
@@ -117,10 +122,10 @@ def _no_room(error: APIError) -> bool:
     )
 
 
-async def _update(manager: JetStreamManager, found: StreamConfig, wanted: StreamConfig, key: str) -> None:
-    """Sets the configured limits; without room for them the stream keeps its present size."""
+async def _update(client: Client, found: StreamConfig, wanted: StreamConfig, key: str) -> None:
+    """Sets the configured limits; without room for them the stream keeps its present size. What else a person has set stays."""
     try:
-        await manager.update_stream(wanted)
+        await stream_config.change(client, wanted.name or "", _ours(wanted))
     except APIError as error:
         if not _no_room(error):
             raise
@@ -128,12 +133,21 @@ async def _update(manager: JetStreamManager, found: StreamConfig, wanted: Stream
             "NATS has no room for %s: it keeps at most %d MiB", key, (found.max_bytes or 0) // 1024**2
         )
         try:
-            await manager.update_stream(wanted.evolve(max_bytes=found.max_bytes))
+            kept = wanted.evolve(max_bytes=found.max_bytes)
+            await stream_config.change(client, wanted.name or "", _ours(kept))
         except APIError as still:
             if not _no_room(still):
                 raise
             # It is there and works: what was promised to it is more than the server would promise today.
             _log.warning("%s; its other limits stay as they are", _no_room_text(found, key))
+
+
+def _ours(wanted: StreamConfig) -> dict[str, Any]:
+    """The keys of a stream that are the brain's, as the server has them: an unlimited size is -1."""
+    said = wanted.evolve(max_bytes=wanted.max_bytes or -1).as_dict()
+    if not wanted.duplicate_window:
+        del said["duplicate_window"]  # the server's default
+    return {key: said[key] for key in _OURS if key in said}
 
 
 def _no_room_text(stream: StreamConfig, key: str) -> str:

@@ -3,60 +3,41 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
-from agent.contract.errors import ConfigError
 from agent.shared.tasks import abandonable
 from brain.adapters.disk import DiskState, DiskTrial, try_disk
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.history import HistoryWriter
 
-T = TypeVar("T")
 DISK = "brain_disk"
 _BEFORE = "history_unwritten"  # its name until 0.2: pages of then are over when this one is
 EVERY_S = 10.0  # between trials of a disk that is well
 AGAIN_S = 1.0  # of one that is not
 HANGS_S = 5.0  # so long a write may take
 TELL_AFTER_S = 10.0  # what passes by itself is no page
-_TODO: Mapping[DiskState, str] = {
+TODO: Mapping[DiskState, str] = {
     DiskState.FULL: "Make room on it",
     DiskState.READ_ONLY: "See why it can only be read (`dmesg` names errors of the file system), mend it, and mount it for "
     "writing again",
+    DiskState.DENIED: "Give the folder and what is in it back to the brain's user (`chown -R`, as root)",
     DiskState.FAILING: "See `dmesg`; replace the disk, or whatever it is behind",
     DiskState.HANGING: "See `dmesg`, and the storage that it is on: a file server, a path to it, a frozen file system",
 }
 
 
-async def with_room(
-    folder: Path,
-    opening: Callable[[], T],
-    alerts: BrainAlerts,
-    stop: asyncio.Event,
-    after_s: float = TELL_AFTER_S,
-) -> T:
-    """What `opening` opens in the data folder. Where its disk is full that is tried again until there is room, and people hear of
-    it after a while. ConfigError: it cannot be opened for another reason, or not until `stop`.
-    """
-    began_s = time.monotonic()
-    while True:
-        try:
-            return opening()
-        except ConfigError:
-            trial = await abandonable(lambda: try_disk(folder), "disk")
-            if trial.state is not DiskState.FULL or stop.is_set():
-                raise
-            if time.monotonic() - began_s >= after_s:
-                alerts.open(
-                    DISK,
-                    f"the disk of this brain's data folder {folder} is full ({trial.why}), and the brain cannot start: it hears "
-                    "of no fault and can do nothing. Another brain may lead meanwhile. "
-                    f"{_TODO[DiskState.FULL]}: it then starts by itself",
-                )
-        with suppress(TimeoutError):
-            async with asyncio.timeout(AGAIN_S):
-                await stop.wait()
+def said_of(found: DiskTrial, since_s: float = HANGS_S) -> str:
+    """What is wrong with a disk that is not well, in a few words. `since_s`: so long one that hangs has not answered."""
+    match found.state:
+        case DiskState.FULL:
+            return f"is full ({found.why})"
+        case DiskState.READ_ONLY:
+            return f"can only be read ({found.why})"
+        case DiskState.DENIED:
+            return f"is not this brain's to write ({found.why})"
+        case DiskState.FAILING:
+            return f"{'fails' if found.readable else 'cannot be read'} ({found.why})"
+    return f"hangs: no write has returned for {since_s:.0f} s"
 
 
 class DiskWatch:
@@ -109,14 +90,11 @@ class DiskWatch:
         """What is wrong with it, in a few words; empty: nothing."""
         match self.state:
             case DiskState.HANGING:
-                return f"hangs: no write has returned for {time.monotonic() - self._began_s:.0f} s"
-            case DiskState.FULL:
-                return f"is full ({self._last.why})"
-            case DiskState.READ_ONLY:
-                return f"can only be read ({self._last.why})"
-            case DiskState.FAILING:
-                return f"{'fails' if self._last.readable else 'cannot be read'} ({self._last.why})"
-        return f"does not take the history ({self._history.refused})" if self._history.refused else ""
+                hangs = DiskTrial(state=DiskState.HANGING)
+                return said_of(hangs, time.monotonic() - self._began_s)
+            case DiskState.WELL:
+                return f"does not take the history ({self._history.refused})" if self._history.refused else ""
+        return said_of(self._last)
 
     async def serve(self) -> None:
         """Tries it, until cancelled."""
@@ -158,6 +136,6 @@ class DiskWatch:
         )
         return (
             f"the disk of this brain's data folder {self._folder} {trouble}. The history{behind}, snapshots of the state and "
-            f"what people say while NATS is away are not written. {log}{lead}{_TODO[state]}: the history then catches up by "
+            f"what people say while NATS is away are not written. {log}{lead}{TODO[state]}: the history then catches up by "
             "itself; do not restart this brain before that"
         )

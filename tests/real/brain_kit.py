@@ -173,7 +173,7 @@ class Lab:
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self, *, leads: bool = True) -> None:
-        """Until it leads and has its rules; a standby (not `leads`): until it answers."""
+        """Until it leads and has its rules; a standby (not `leads`): until it answers. Or until it is stopped before that."""
         self._stop = asyncio.Event()
         ready: asyncio.Future[app.Running] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(
@@ -182,6 +182,8 @@ class Lab:
         await asyncio.wait((ready, self._task), return_when=asyncio.FIRST_COMPLETED)
         if self._task.done():
             self._task.result()
+            assert self._stop.is_set(), "it ends only when it is asked to"
+            return
         self.running = ready.result()
         self._session = await self._stack.enter_async_context(
             aiohttp.ClientSession(self.running.console_url, headers=people.bearer(self.ann))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.js.api import Placement, StoreCompression
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
@@ -380,3 +381,28 @@ async def test_a_second_brain_cuts_off_nothing(tmp_path: Path, caplog: pytest.Lo
             cut = await log.ensure(connection, "c", less, alone=True)
             assert cut.first_seq > 1
             assert (cut.max_bytes, cut.max_age_s) == (less.max_bytes, less.max_age_s)
+
+
+async def test_what_a_person_has_set_of_a_stream_is_kept(tmp_path: Path) -> None:
+    """`nats stream edit`: a brain that connects sets what it needs, and nothing else."""
+    with nats_server(tmp_path) as server:
+        async with client(server.url) as connection:
+            await log.ensure(connection, "c", SMALL)
+            manager, name = connection.jsm(), subjects.stream("c")
+            there = (await manager.stream_info(name)).config
+            by_hand = there.evolve(
+                compression=StoreCompression.S2,
+                metadata={"team": "gpu"},
+                description="ask the GPU team",
+                placement=Placement(cluster="", tags=["ssd"]),
+                max_msgs_per_subject=5,
+            )
+            await manager.update_stream(by_hand)
+            await log.ensure(connection, "c", LogConfig(max_bytes=128 * 1024**2), alone=True)
+            kept = (await manager.stream_info(name)).config
+            assert (kept.compression, kept.description) == (StoreCompression.S2, "ask the GPU team")
+            assert (kept.metadata or {})["team"] == "gpu"
+            assert kept.placement
+            assert kept.placement.tags == ["ssd"]
+            assert kept.max_bytes == 128 * 1024**2
+            assert kept.max_msgs_per_subject == -1, "the log would lose messages"
