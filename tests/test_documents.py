@@ -21,7 +21,18 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", list(generate.PAGES))
+SLOW = "brain/cli/answers.py"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, marks=[pytest.mark.nightly(".ci/run makes it and compares")] if page == SLOW else []
+        )
+        for page in generate.PAGES
+    ],
+)
 def test_generated_documents_are_fresh(page: str) -> None:
     """`make docs` would change nothing."""
     if (ROOT / page).read_text() != generate.PAGES[page]():
