@@ -1,5 +1,6 @@
 """What stands on the log in English is told in Chinese: nothing is missing, nothing is taken for something else."""
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 
@@ -16,7 +17,7 @@ from docs import sentences as spoken
 from simulations.drills import DRILLS
 from tests.simulations.stories import played
 
-SAID, COUNTED = spoken.sentences()
+spoken_in_code = functools.cache(spoken.sentences)  # not at import: each worker imports it
 CHINESE = read(sentences.FOLDER / "zh")
 # What stands in a slot as the log calls it -> the console's own words for it
 WORDS: dict[str, dict[str, str]] = {
@@ -37,16 +38,18 @@ ENGLISH = re.compile(r"[a-z]+ [a-z]+ [a-z]+")
 
 def forms() -> Iterator[tuple[str, str]]:
     """Each way to say each sentence: (the catalogue's English, this one)."""
-    for one in SAID:
+    said, _ = spoken_in_code()
+    for one in said:
         for form in (one.english, *one.also):
             yield one.english, form
 
 
 def test_every_sentence_of_the_code_has_its_chinese() -> None:
     """A new one, or one that was changed by a word, is named here until its Chinese stands in brain/sentences/zh."""
-    ids = {id_of(one.english): one.english for one in SAID}
+    said, counted_words = spoken_in_code()
+    ids = {id_of(one.english): one.english for one in said}
     assert {id_: english for id_, english in ids.items() if id_ not in CHINESE} == {}
-    counted = {f"count-{id_of(one)}" for one in COUNTED}
+    counted = {f"count-{id_of(one)}" for one in counted_words}
     assert sorted(counted - set(CHINESE)) == []
     words = {f"word-{slot}-{value}" for slot, values in WORDS.items() for value in values}
     assert sorted(words - set(CHINESE)) == []
