@@ -382,6 +382,7 @@ async def run(
             nats_watch=nats_watch,
             archiver=archiver,
             notes=notes,
+            brain=name,
         )
         supervisor = Supervisor(
             connection=connection,
