@@ -63,9 +63,9 @@ def what(error: BaseException) -> str:
         case _:
             detail = str(cause)
     if kind is Trouble.NO_ANSWER:
-        return kind.value
+        return str(kind.value)
     if kind is Trouble.OTHER:
-        return detail or type(cause).__name__
+        return str(detail or type(cause).__name__)
     return f"{kind.value} ({detail})" if detail else kind.value
 
 
