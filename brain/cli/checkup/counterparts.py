@@ -63,9 +63,9 @@ async def channels(found: Installation) -> AsyncIterator[HealthLine]:
         return
     try:
         for name, channel in built.channels.items() if config.channels else ():
-            yield await _reached(t("channel {name}", name=name), channel)
+            yield await _reached(found, t("channel {name}", name=name), channel)
         for switch in outside:
-            yield await _reached(t("dead man's switch {name}", name=switch.name), switch)
+            yield await _reached(found, t("dead man's switch {name}", name=switch.name), switch)
     finally:
         await built.close()
         for switch in outside:
@@ -88,15 +88,16 @@ def _todo(error: ActionError, otherwise: str, key: str = "") -> str:
     )
 
 
-async def _reached(name: str, other: Any) -> HealthLine:
+async def _reached(found: Installation, name: str, other: Any) -> HealthLine:
     """`other` has `reach`."""
+    key = t("its table of brain.toml, or in outgoing.proxy") if found.config.outgoing.proxy else ""
     try:
         where = await other.reach()
     except ActionError as error:
         return fail(
             name,
             str(error),
-            _todo(error, t("look at name, port, firewall and certificate from this machine")),
+            _todo(error, t("look at name, port, firewall and certificate from this machine"), key),
         )
     if not where:
         return unchecked(
@@ -201,7 +202,7 @@ async def fabric_managers(found: Installation) -> AsyncIterator[HealthLine]:
     config = found.config
     try:
         for name, ufm in ufm_client.ufms(config.ufm).items():
-            yield await _reached(f"ufm {name}", ufm)
+            yield await _reached(found, f"ufm {name}", ufm)
             await ufm.close()
     except ConfigError as error:
         yield _wrong(found, "ufm", error)

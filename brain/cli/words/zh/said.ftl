@@ -206,6 +206,7 @@ its-conditions = 它的条件
 its-end = 结束
 its-kinds-the-topology-has-them-of-other-nodes = 它的 { $kinds }：拓扑中有其他节点的这些信息
 its-table-of-brain-toml = brain.toml 中它的表
+its-table-of-brain-toml-or-in-outgoing-proxy = brain.toml 中它的表或 outgoing.proxy
 jetstream-has-storage-of-most-gib-of-this-account = JetStream 已用该账户 { $most } GiB 中的 { $storage } GiB
 job-node-hours-lost = 作业损失的节点小时
 join-token-id-left-of-nodes-nodes-until-expires = 加入令牌 { $id }：剩余 { $left } 个，节点 { $nodes }，到 { $expires } 为止
