@@ -71,15 +71,15 @@ def what(error: BaseException) -> str:
 
 def causes(error: BaseException) -> Iterator[BaseException]:
     """Yields an error, then those in it: libraries wrap them in arguments and attributes, or raise while they handle one."""
-    todo: list[object] = [error]
-    for _ in range(_MOST_CAUSES):
-        if not todo:
-            return
+    todo, seen = [error], {id(error)}  # they may go round in a circle, and come by several ways
+    while todo and len(seen) <= _MOST_CAUSES:
         one = todo.pop(0)
-        if isinstance(one, BaseException):
-            yield one
-            within = (getattr(one, name, None) for name in ("reason", "os_error", "certificate_error"))
-            todo += [*one.args, *within, one.__cause__, one.__context__]
+        yield one
+        within = (getattr(one, name, None) for name in ("reason", "os_error", "certificate_error"))
+        for each in (*one.args, *within, one.__cause__, one.__context__):
+            if isinstance(each, BaseException) and id(each) not in seen:
+                seen.add(id(each))
+                todo.append(each)
 
 
 def _told(error: BaseException) -> tuple[Trouble, BaseException]:

@@ -39,6 +39,15 @@ def late(last: Exception) -> TimeoutError:
     return error
 
 
+def deep(last: Exception) -> Exception:
+    """As urllib3, requests and another library wrap one another."""
+    for number in range(8):
+        error = ValueError(f"{number}", last)
+        error.__context__ = last
+        last = error
+    return last
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -74,6 +83,7 @@ def late(last: Exception) -> TimeoutError:
         (socket.gaierror(-2, "Name or service not known"), Trouble.UNKNOWN_NAME),
         (urllib.error.URLError(socket.gaierror(-2, "Name or service not known")), Trouble.UNKNOWN_NAME),
         (untrusted(), Trouble.CERTIFICATE),
+        (deep(untrusted()), Trouble.CERTIFICATE),
         (aiohttp.ClientConnectorCertificateError(PLACE, untrusted()), Trouble.CERTIFICATE),
         (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"), Trouble.TLS),
         (aiohttp.ClientConnectorSSLError(PLACE, ssl.SSLError(1, "[SSL] x")), Trouble.TLS),
