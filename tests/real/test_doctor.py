@@ -81,6 +81,15 @@ async def test_a_cell_that_runs_and_then_does_not(tmp_path: Path) -> None:
         assert found["broker"]["text"].endswith("strict, JetStream")
         assert found["rights on NATS"]["health"] == found["log"]["health"] == "ok"
         assert found["nodes"]["text"] == "all 1 are heard"
+        assert "brains" not in found, "it is alone, and runs with what this file says"
+        (tmp_path / "changed").mkdir()
+        later = written(tmp_path / "changed", whole.config, raw | {"evidence": {"keep_s": 86400}})
+        found = (await doctor(later, *at))[1]
+        assert found["brains"]["health"] == "warn", "a file that was changed, and no restart since"
+        assert (
+            "runs with evidence.keep_s = 1209600, and this brain.toml says evidence"
+            in found["brains"]["text"]
+        )
         node.ahead_s = -90.0
         await node.beat()
         await whole.until(
