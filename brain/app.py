@@ -382,6 +382,7 @@ async def run(
             nats_watch=nats_watch,
             archiver=archiver,
             notes=notes,
+            brain=name,
         )
         supervisor = Supervisor(
             connection=connection,
@@ -494,7 +495,9 @@ async def run(
             notes=notes,
         )
         background.start(rights.serve(), "rights at schedulers")
-        shown_drains = ShownDrains(own.accounts, leadership=leadership, notes=notes)
+        shown_drains = ShownDrains(
+            own.accounts, leadership=leadership, notes=notes, forgotten=lambda: replica.state.left_behind
+        )
         background.start(shown_drains.serve(), "shown drains")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 
 import aiohttp
 
+from agent.shared import reasons
 from agent.shared.secret_file import secret
 from brain.outgoing_config import OutgoingConfig
 
@@ -64,7 +65,7 @@ class Outgoing:
         if isinstance(error, aiohttp.ClientHttpProxyError):
             return self.refusal(error.status)
         if isinstance(error, aiohttp.ClientProxyConnectionError):
-            return f"the proxy {self.proxy} cannot be reached: {error.strerror or 'no connection'}"
+            return f"the proxy {self.proxy} cannot be reached: {reasons.what(error)}"
         return ""
 
 

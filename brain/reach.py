@@ -6,6 +6,7 @@ import ssl
 from urllib.parse import urlsplit
 
 from agent.contract.errors import Unreachable
+from agent.shared import reasons
 from brain.outgoing import DIRECT, Outgoing
 
 _PORTS = {"https": 443, "http": 80}
@@ -23,10 +24,8 @@ async def connects(host: str, port: int, *, within_s: float, tls: ssl.SSLContext
                 await writer.wait_closed()
     except TimeoutError as error:
         raise Unreachable(f"{host}:{port} did not answer within {within_s:g} s") from error
-    except ssl.SSLCertVerificationError as error:
-        raise Unreachable(f"{host}:{port}: its certificate is not trusted: {error.verify_message}") from error
     except OSError as error:
-        raise Unreachable(f"{host}:{port}: {error.strerror or error}") from error
+        raise Unreachable(f"{host}:{port}: {reasons.what(error)}") from error
 
 
 async def connects_to(
@@ -54,7 +53,7 @@ async def _through(
                 reader, writer = await asyncio.open_connection(*way.address())
             except OSError as error:
                 raise Unreachable(
-                    f"the proxy {way.proxy} cannot be reached: {error.strerror or error}"
+                    f"the proxy {way.proxy} cannot be reached: {reasons.what(error)}"
                 ) from error
             try:
                 if tls is not None:
@@ -66,10 +65,8 @@ async def _through(
         raise Unreachable(
             f"{host_port} did not answer within {within_s:g} s by the proxy {way.proxy}"
         ) from error
-    except ssl.SSLCertVerificationError as error:
-        raise Unreachable(f"{host_port}: its certificate is not trusted: {error.verify_message}") from error
     except (OSError, EOFError, ValueError) as error:
-        raise Unreachable(f"{host_port} by the proxy {way.proxy}: {error}") from error
+        raise Unreachable(f"{host_port} by the proxy {way.proxy}: {reasons.what(error)}") from error
 
 
 async def _connect(

@@ -120,7 +120,10 @@ def test_every_package_is_under_the_import_rules() -> None:
     config.read(ROOT / ".importlinter")
     assert imports.packages() == {*config["importlinter"]["root_packages"].split(), "docs", "tests"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert set(project["tool"]["mypy"]["files"]) == imports.packages(), "pyproject.toml: mypy: files"
+    filters = "deploy/ansible"  # what Ansible loads is in no package
+    assert set(project["tool"]["mypy"]["files"]) == {*imports.packages(), filters}, (
+        "pyproject.toml: mypy: files"
+    )
     installed_with_us = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     assert set(installed_with_us) == (imports.packages() - {"docs", "tests"}) | {"rules", "runbooks"}
 

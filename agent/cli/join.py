@@ -233,7 +233,9 @@ def _exchange(url: str, trusted: ssl.SSLContext | None, body: bytes | None = Non
         reason = getattr(error, "reason", error)
         if isinstance(reason, ssl.SSLCertVerificationError):
             raise Refused(f"{url}: {reasons.of_certificate(reason)}") from error
-        raise Unreachable(t("{url} does not answer: {reason}", url=url, reason=reason)) from error
+        raise Unreachable(
+            t("{url} does not answer: {reason}", url=url, reason=reasons.what(error))
+        ) from error
     if not isinstance(found, dict):
         raise Unreachable(t("{url}: not a console of gpuward", url=url))
     return found

@@ -141,6 +141,11 @@ def presence(cell: str, brain: str) -> str:
     return f"ward.{cell}.brain.{brain}"
 
 
+def brain_settings(cell: str) -> str:
+    """Subject at which each brain tells what the brains of a cell are to have alike (not stored). No brain has this name."""
+    return presence(cell, "settings")
+
+
 def state_bucket(cell: str) -> str:
     """The object store of the copy of a cell's state."""
     return f"state-{cell}"

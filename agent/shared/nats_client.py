@@ -1,11 +1,12 @@
 """nats-py's client, where it costs too much or bears too little.
 
-It has a parser of its own in the place of nats-py's, and overrides one of nats-py's methods. Where a later nats-py has no such
+It has a parser of its own in the place of nats-py's, and overrides two of nats-py's methods. Where a later nats-py has no such
 places, everything goes its ordinary way: tests/real says so.
 """
 
 import contextlib
 import logging
+import ssl
 from collections.abc import Iterator
 
 from nats.aio.client import Client
@@ -30,6 +31,17 @@ class NatsClient(Client):
         super().__init__()
         self.takers: dict[int, Taker] = {}  # by the number of the subscription
         self._ps = DirectParser(self, self.takers, self._process_headers, _WITH_ID)
+
+    def _connect_command(self) -> bytes:
+        """What says who we are. ssl.SSLError: the URL promises TLS, and the server has not asked for it: whoever stands between
+        could say so in its place, and nats-py would go on without, and read and tell everything in plain text.
+        """
+        wanted = self._current_server is not None and self._current_server.uri.scheme == "tls"
+        writer = getattr(self._transport, "_io_writer", None)
+        if wanted and writer is not None and writer.get_extra_info("ssl_object") is None:
+            writer.close()
+            raise ssl.SSLError(ssl.SSL_ERROR_SSL, "the URL says tls://, and the server does not begin TLS")
+        return bytes(super()._connect_command())
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         """None also for those that nobody can read, or asks for."""

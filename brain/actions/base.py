@@ -211,9 +211,10 @@ class Telling(Protocol):
         """
         ...
 
-    async def tell_anew(self) -> list[str]:
+    async def tell_anew(self, forgotten: Collection[str] = ()) -> list[str]:
         """Sets right what stands there, on whichever node, and is not what the marks say now. Returns which nodes, as they are
-        called there. Errors as in `Action`; it may be repeated.
+        called there. `forgotten`: nodes of which a mark may stand, and at whose fault nobody looks any more. Errors as in
+        `Action`; it may be repeated.
         """
         ...
 

@@ -146,9 +146,9 @@ class Kubernetes:
         """As in Telling."""
         await self._teller.tell(self._of(node), incidents, before)
 
-    async def tell_anew(self) -> list[str]:
+    async def tell_anew(self, forgotten: Collection[str] = ()) -> list[str]:
         """As in Telling: the condition of each Node object. On those that no pattern of ours names (any more) it only ends."""
-        return await self._teller.tell_anew()
+        return await self._teller.tell_anew(lambda name: ours(self._node_name, name) in forgotten)
 
     def _is_ours(self, found: str) -> bool:
         """Does this table manage the node whose Node object has this name?"""

@@ -19,6 +19,7 @@ import yaml
 from agent import __version__
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Transient, Unreachable
 from agent.contract.messages import clip
+from agent.shared import reasons
 from agent.shared.secret_file import secret
 from brain import fence
 from brain.actions.patience import Grants
@@ -179,7 +180,10 @@ class KubeApi:
                     answer.release()
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
             self._grants.away()
-            raise Unreachable(f"Kubernetes: {error}") from error
+            where = (
+                f"{error.host}:{error.port}" if isinstance(error, aiohttp.ClientConnectorError) else "its URL"
+            )
+            raise Unreachable(f"Kubernetes at {where}: {reasons.what(error)}") from error
         except ConfigError as error:
             raise Refused(str(error)) from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:

@@ -2,7 +2,8 @@
 
     Event      of the Node, as the kubelet's and node-problem-detector's are: in the namespace default, the uid is the node's name
                Warning GpuwardDrainBegun, Warning GpuwardMarkAdded, Normal GpuwardMarkRemoved, Normal GpuwardDrainEnded
-    condition  GpuwardFault: True while a mark of ours stands, with the first one's cause as its reason; False afterwards
+    condition  GpuwardFault: True while a mark of ours stands, with the first one's cause as its reason; False afterwards; Unknown
+               where the node was forgotten, and its drain, which only a person may take off, still stands
 
 It is made from what stands on the server (marks, condition, events), whichever brain wrote it, and may be repeated at any time:
 what is shown already is not shown again. The server forgets events after an hour; a step that drains later shows it again. A
@@ -93,14 +94,14 @@ class NodeTeller:
                 failed.append(error)
         _raise(failed)
 
-    async def tell_anew(self) -> list[str]:
-        """As in Telling. What fails of one node does not keep the others from it."""
+    async def tell_anew(self, forgotten: Callable[[str], bool] = lambda _: False) -> list[str]:
+        """As in Telling; `forgotten` takes the name of a Node object. What fails of one node does not keep the others from it."""
         wrong = (
             [
                 name
                 async for one in self._api.pages("/api/v1/nodes", most=_PAGE)
                 if (name := str((one.get("metadata") or {}).get("name") or ""))
-                and not is_shown(_condition_of(one), marks := self._marks(one))
+                and not is_shown(_condition_of(one), marks := self._marks(one), forgotten=forgotten(name))
                 and (not marks or self._ours(name))
             ]
             if CONDITIONS in self._tell
@@ -109,17 +110,18 @@ class NodeTeller:
         failed: list[ActionError] = []
         for name in wrong:
             try:
-                await self._condition(name, only_over=not self._ours(name))
+                await self._condition(name, only_over=not self._ours(name), forgotten=forgotten(name))
             except ActionError as error:
                 failed.append(error)
         _raise(failed)
         return wrong
 
-    async def _condition(self, name: str, *, only_over: bool = False) -> None:
+    async def _condition(self, name: str, *, only_over: bool = False, forgotten: bool = False) -> None:
         """`only_over`: nothing is shown of a mark that stands."""
         for _ in range(_AGAIN):
             found = await self._look(name)
-            wanted = condition(_condition_of(found), self._marks(found), _stamp(self._clock()))
+            there, marks = _condition_of(found), self._marks(found)
+            wanted = condition(there, marks, _stamp(self._clock()), forgotten=forgotten)
             if wanted is None or (only_over and wanted["status"] != "False"):
                 return
             version = (found.get("metadata") or {}).get("resourceVersion")
@@ -169,24 +171,28 @@ class NodeTeller:
         return answer.body
 
 
-def condition(there: Mapping[str, Any] | None, marks: Sequence[Mark], now: str) -> Mapping[str, Any] | None:
+def condition(
+    there: Mapping[str, Any] | None, marks: Sequence[Mark], now: str, *, forgotten: bool = False
+) -> Mapping[str, Any] | None:
     """Our condition as it should be, from the one that is there and our marks; None: there is nothing to write."""
     if not marks and is_shown(there, marks):
         return None
-    says = _state(marks)
+    says = _state(marks, forgotten=forgotten)
     since = there.get("lastTransitionTime") if there and there.get("status") == says["status"] else None
     return {"type": CONDITION, **says, "lastHeartbeatTime": now, "lastTransitionTime": since or now}
 
 
-def is_shown(there: Mapping[str, Any] | None, marks: Sequence[Mark]) -> bool:
+def is_shown(there: Mapping[str, Any] | None, marks: Sequence[Mark], *, forgotten: bool = False) -> bool:
     """Does our condition say what our marks say? One that says that there is none needs no further word."""
     if not marks:
         return there is None or there.get("status") == "False"
-    return there is not None and {**there, **_state(marks)} == there
+    return there is not None and {**there, **_state(marks, forgotten=forgotten)} == there
 
 
-def _state(marks: Sequence[Mark]) -> Mapping[str, str]:
-    """What our condition says, without its times."""
+def _state(marks: Sequence[Mark], *, forgotten: bool) -> Mapping[str, str]:
+    """What our condition says, without its times. Of a node that we have forgotten nobody knows whether its fault is still there,
+    as the node controller knows nothing of a node whose kubelet is silent: Unknown.
+    """
     if not marks:
         return {
             "status": "False",
@@ -194,6 +200,11 @@ def _state(marks: Sequence[Mark]) -> Mapping[str, str]:
             "message": "gpuward does not drain the node",
         }
     says = "; ".join(f"{mark.why} [{mark.incident}]" for mark in marks)
+    if forgotten:
+        text = (
+            f"gpuward has forgotten the node: its drain stands until somebody takes it off; it was for {says}"
+        )
+        return {"status": "Unknown", "reason": "NodeForgotten", "message": clip(text, _MOST_TEXT)}
     return {"status": "True", "reason": camel(marks[0].why), "message": clip(says, _MOST_TEXT)}
 
 

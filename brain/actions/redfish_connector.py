@@ -9,7 +9,7 @@ import asyncio
 import io
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +23,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
+from agent.shared import reasons
 from brain import fence
 from brain.fence import Fence
 
@@ -180,7 +181,7 @@ def meaning(
         if code >= 500 and code != 501:
             return TimedOut(f"{text}: it may or may not have been done") if asking else Unreachable(text)
         return Refused(text)
-    causes = list(_causes(error))
+    causes = list(reasons.causes(error))
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         return Refused(
             f"{where}: its certificate is not trusted: set ca_file, or insecure = true to go without ({causes[-1]})"
@@ -188,22 +189,8 @@ def meaning(
     if isinstance(error, says.ConnectionError | wire.HTTPError | OSError):
         if asking and not any(isinstance(cause, _NOT_SENT) for cause in causes):
             return TimedOut(f"{where} did not answer the request: it may or may not have been done")
-        return Unreachable(
-            f"{where} does not answer: {clip(str(causes[-1]) or type(error).__name__, _MAX_QUOTE)}"
-        )
+        return Unreachable(f"{where} does not answer: {clip(reasons.what(error), _MAX_QUOTE)}")
     return Refused(text)  # an answer that is not Redfish, or an action or attribute that the BMC lacks
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yields an error and its causes: requests and urllib3 wrap them in arguments and `reason`, sushy by context."""
-    todo: list[object] = [error]
-    for _ in range(20):
-        if not todo:
-            return
-        one = todo.pop(0)
-        if isinstance(one, BaseException):
-            yield one  # the innermost comes last
-            todo += [*one.args, getattr(one, "reason", None), one.__cause__, one.__context__]
 
 
 def _local(path: str) -> str:

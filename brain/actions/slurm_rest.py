@@ -15,6 +15,7 @@ import aiohttp
 
 from agent.contract.errors import ActionError, ConfigError, Refused, TimedOut, Transient, Unreachable
 from agent.contract.messages import clip
+from agent.shared import reasons
 from agent.shared.secret_file import secret
 from brain import fence
 from brain.actions.patience import Grants
@@ -148,7 +149,7 @@ class Rest:
                 status = answer.status
         except aiohttp.ClientConnectorError as error:
             self._grants.away()
-            raise Unreachable(f"slurmrestd {self.url}: {error}") from error
+            raise Unreachable(f"slurmrestd {self.url}: {reasons.what(error)}") from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             self._grants.away()
             text = (

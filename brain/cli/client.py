@@ -29,6 +29,8 @@ TIMEOUT_S = 15.0
 FETCH_S = 60.0
 PIECE = 256 * 1024
 MOST = 256 * 1024**2  # of an answer in JSON
+# What somebody between us and the brain must mend, or whoever has named its machine
+_ON_THE_WAY = (reasons.Trouble.NO_WAY, reasons.Trouble.NO_ANSWER, reasons.Trouble.UNKNOWN_NAME)
 _NOT_LET_IN = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 WATCH_TIMEOUT_S = 45.0  # the watch sends something more often than this
 
@@ -264,14 +266,24 @@ class Client:
             reason = getattr(error, "reason", None) or error
             if hint := self._not_gone(reason):
                 raise click.ClickException(f"{self._url}: {hint}") from error
-            raise click.ClickException(
-                t(
-                    "no brain answers at {url} ({reason}): start one with `gpuward up` or `gpuward run`, or "
-                    "set --url or GPUWARD_URL",
-                    url=self._url,
-                    reason=reason,
-                )
-            ) from error
+            raise click.ClickException(self._nobody(error)) from error
+
+    def _nobody(self, error: Exception) -> str:
+        """No brain answers: why, and who must do what."""
+        reason = inert(reasons.what(error))
+        if reasons.trouble(error) in _ON_THE_WAY:
+            return t(
+                "nothing comes from {url} ({reason}): look whether that machine and its brain are up, and at the network and "
+                "the firewalls between; or set --url or GPUWARD_URL to where the brain is",
+                url=self._url,
+                reason=reason,
+            )
+        return t(
+            "no brain answers at {url} ({reason}): start one with `gpuward up` or `gpuward run`, or "
+            "set --url or GPUWARD_URL",
+            url=self._url,
+            reason=reason,
+        )
 
     def _proxy(self) -> str:
         """The proxy through which it is asked, without its password; empty: none."""

@@ -3,7 +3,7 @@
 from nats.aio.client import Client
 
 from agent.shared.tasks import Tasks
-from brain.adapters import evidence, log, log_pull, server_check, state_copy
+from brain.adapters import brain_settings, evidence, log, log_pull, server_check, state_copy
 from brain.adapters.lease import Lease
 from brain.adapters.node_requests import NodeRequests
 from brain.config import BrainConfig
@@ -44,8 +44,11 @@ class Session:
         nats_watch: NatsWatch,
         archiver: Archiver,
         notes: BrainNotes,
+        brain: str,
     ) -> None:
+        """`brain`: its name."""
         self._config = config
+        self._brain = brain
         self._nats = nats
         self._lease = lease
         self._requests = requests
@@ -92,6 +95,7 @@ class Session:
                     tasks.start(self._pulse.serve(), "pulse")
                     tasks.start(self._nats_watch.serve(client), "watch of NATS")
                     tasks.start(self._archiver.serve(client), "archive")
+                    tasks.start(brain_settings.tell(client, config, self._brain), "settings")
                     await tasks.wait()
         finally:
             self._lease.drop()

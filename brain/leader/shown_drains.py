@@ -2,12 +2,13 @@
 
 A step shows what it has changed, once: a brain that was stopped in between, or a server that was away, leaves what is no longer
 so, and no later step need come. The leading brain looks when it begins to lead and every AGAIN_S; one that got no answer asks
-every AWAY_S until it has one.
+every AWAY_S until it has one. Of a node that was forgotten while we drained it no step comes at all: it looks when there is one
+more or less of them.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from agent.contract.errors import ActionError
 from agent.contract.messages import clip
@@ -32,13 +33,16 @@ class ShownDrains:
         *,
         leadership: Leadership,
         notes: BrainNotes,
+        forgotten: Callable[[], Collection[str]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Of `schedulers` those that show anything."""
+        """Of `schedulers` those that show anything. `forgotten`: nodes that were, while we drained them (state.left_behind)."""
         self._schedulers = {name: one for name, one in schedulers.items() if isinstance(one, Telling)}
         self._leadership = leadership
         self._notes = notes
+        self._forgotten = forgotten
         self._clock = clock
+        self._gone = frozenset[str]()  # those forgotten nodes that were there at the last look
         self._due: dict[str, float] = {}
         self._failed: dict[str, str] = {}  # scheduler -> what it said last, until it answers
 
@@ -53,6 +57,9 @@ class ShownDrains:
         if not self._leadership.leads():
             self._due.clear()  # whoever led meanwhile may have been stopped in the middle of a step
             return
+        if (gone := frozenset(self._forgotten())) != self._gone:
+            self._gone = gone
+            self._due.clear()
         for name, scheduler in self._schedulers.items():
             if self._clock() >= self._due.get(name, 0.0):
                 pause_s = await self._compare(name, scheduler)
@@ -62,7 +69,7 @@ class ShownDrains:
         """Returns after how many seconds it is compared again."""
         try:
             with fence.around(self._leadership.fence()):
-                nodes = await scheduler.tell_anew()
+                nodes = await scheduler.tell_anew(self._gone)
         except Deposed:
             return 0.0
         except ActionError as error:

@@ -11,6 +11,7 @@ import aiohttp
 
 from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
+from agent.shared import reasons
 from brain import reach
 from brain.outgoing import DIRECT, Outgoing, up_to
 
@@ -79,7 +80,7 @@ class Poster:
         except TimeoutError as error:
             raise TimedOut(f"{self.host} did not answer within {self._timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            why = self._way.trouble(error) or clip(str(error) or type(error).__name__, MAX_QUOTED)
+            why = self._way.trouble(error) or clip(reasons.what(error), MAX_QUOTED)
             raise Unreachable(f"{self.host}: {why}") from error
         if status == 407 and self._way.proxy_of(self._url) is not None:  # of an http:// receiver
             raise Unreachable(f"{self.host}: {self._way.refusal(status)}")

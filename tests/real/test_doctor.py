@@ -81,6 +81,15 @@ async def test_a_cell_that_runs_and_then_does_not(tmp_path: Path) -> None:
         assert found["broker"]["text"].endswith("strict, JetStream")
         assert found["rights on NATS"]["health"] == found["log"]["health"] == "ok"
         assert found["nodes"]["text"] == "all 1 are heard"
+        assert "brains" not in found, "it is alone, and runs with what this file says"
+        (tmp_path / "changed").mkdir()
+        later = written(tmp_path / "changed", whole.config, raw | {"evidence": {"keep_s": 86400}})
+        found = (await doctor(later, *at))[1]
+        assert found["brains"]["health"] == "warn", "a file that was changed, and no restart since"
+        assert (
+            "runs with evidence.keep_s = 1209600, and this brain.toml says evidence"
+            in found["brains"]["text"]
+        )
         node.ahead_s = -90.0
         await node.beat()
         await whole.until(
@@ -104,7 +113,8 @@ async def test_a_password_that_is_wrong_is_not_repeated(tmp_path: Path) -> None:
         url = server.url.replace("//", "//brain:secret@")
         (line,) = [one async for one in broker.broker(site(tmp_path, nats={"url": url}))]
         assert (line.check, line.health) == ("broker", Health.FAIL)
-        assert "does not let us in" in line.text
+        assert "it does not let us in" in line.text
+        assert "give nats.seed_file the seed of the brain's key" in line.action
         assert "secret" not in line.text
 
 
@@ -190,7 +200,7 @@ async def test_a_log_from_which_a_person_has_taken_the_limits(tmp_path: Path) ->
             await evidence.ensure(connection, "default", found.config.evidence)
             assert (kept.max_bytes, kept.max_age_s) == (0, 0)
         said = [line async for line in broker.broker(found)]
-        assert [line for line in said if line.check == "evidence"] == []
+        assert of("evidence", said).text.startswith("bundles have no limit of bytes and any age, and this")
         line = of("log", said)
         assert line.health is Health.WARN
         assert "0.00 GiB, without a limit and any age, and this brain.toml says less (" in line.text
@@ -206,7 +216,8 @@ async def test_a_server_that_is_not_strict_or_not_there(tmp_path: Path) -> None:
         url = server.url
     (line,) = [one async for one in broker.broker(site(tmp_path, nats={"url": url}))]
     assert (line.check, line.health) == ("broker", Health.FAIL)
-    assert "does not let us in" in line.text
+    assert "nothing listens there" in line.text
+    assert line.action == "start it there; or correct host and port in nats.url"
 
 
 async def test_a_receiver_of_pages_hears_nothing(tmp_path: Path) -> None:

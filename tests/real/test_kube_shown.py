@@ -40,10 +40,12 @@ class Brain:
         self.leading = True
         self.now_s = 0.0
         self.notes: list[tuple[str, str]] = []
+        self.forgotten: list[str] = []
         self.shown = ShownDrains(
             {"k8s": site.kube},
             leadership=self,  # type: ignore[arg-type]  # two of its methods
             notes=self,  # type: ignore[arg-type]  # one of its methods
+            forgotten=lambda: self.forgotten,
             clock=lambda: self.now_s,
         )
 
@@ -162,6 +164,46 @@ async def test_a_node_that_left_the_cell_and_one_that_left_the_cluster(
     ]
     for one in (site, other):
         await one.kube.close()
+
+
+async def test_a_node_that_was_forgotten_while_it_was_drained(clean: Plane) -> None:
+    """Nobody looks at its fault any more, so the condition says that it is not known, at once; what drains it is left to people:
+    mark, cordon and taint stay. When the node is heard again it is True, and when a person has taken the drain off it is over.
+    """
+    site = Site(clean, *BOTH)
+    brain = Brain(site)
+    await site.drain("inc-1")
+    await brain.shown.look()
+    before, since = clean.node("gpu1"), ours(clean)["lastTransitionTime"]
+    forgotten_at = site.later()
+    brain.forgotten.append("gpu1")
+    await brain.shown.look()
+    there = ours(clean)
+    assert (there["status"], there["reason"]) == ("Unknown", "NodeForgotten")
+    assert there["message"].startswith(
+        "gpuward has forgotten the node: its drain stands until somebody takes it"
+    )
+    assert "[inc-1]" in there["message"]
+    assert there["lastTransitionTime"] == forgotten_at != since
+    assert clean.node("gpu1")["spec"] == before["spec"]
+    assert clean.node("gpu1")["metadata"]["annotations"] == before["metadata"]["annotations"]
+    site.later()
+    brain.now_s += AGAIN_S
+    await brain.shown.look()
+    assert (ours(clean), len(brain.notes)) == (there, 1)
+    brain.forgotten.clear()
+    await brain.shown.look()
+    assert (ours(clean)["status"], ours(clean)["reason"]) == ("True", "GpuOffBus")
+    brain.forgotten.append("gpu1")
+    await brain.shown.look()
+    assert ours(clean)["status"] == "Unknown"
+    mute = Site(clean)
+    await mute.resume("inc-1")  # in place of the person who takes it off
+    await mute.kube.close()
+    brain.now_s += AGAIN_S
+    await brain.shown.look()
+    assert ours(clean)["status"] == "False"
+    await site.kube.close()
 
 
 async def test_a_drain_of_another_cell_is_not_shown_for_it(clean: Plane) -> None:

@@ -81,7 +81,8 @@ async def test_what_was_made_with_one_copy_gets_three(tmp_path: Path) -> None:
         assert isinstance(found, ClusterLab)
         await (await found.node("n1")).event("agent.started", version="1")
         assert set((await kept(found)).values()) == {1}
-        assert await said(found) == []
+        (line,) = await said(found)
+        assert line.text.startswith("nats.url names 3 servers, and nats.replicas is 1: when a server dies")
         want(found, 3)
 
         async def one_of_three() -> bool:
@@ -126,6 +127,10 @@ async def test_a_brain_that_has_forgotten_the_key_takes_no_copy_away(tmp_path: P
         await (await found.agent("n1")).event("agent.started", version="2")
         after = await kept(found)
         assert {name: after.get(name) for name in before} == before
+        (line,) = await said(found)
+        assert (line.health, line.text[:55]) == (
+            Health.WARN, "nats.url names 3 servers, which keep 3 copies, and nats",
+        )  # fmt: skip
 
 
 async def test_the_doctor_says_which_server_is_away(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import ssl
 import time
 from functools import partial
 from pathlib import Path
@@ -89,6 +90,30 @@ async def test_a_key_that_is_not_let_in(tmp_path: Path, caplog: pytest.LogCaptur
     assert len(lines) == 1, lines
     assert "does not let this key in" in lines[0]
     assert "gpuward-agent join" in lines[0]
+
+
+async def test_a_url_with_tls_says_nothing_in_plain_text() -> None:
+    """Who stands between says that the server has no TLS: no key, name or event is told there."""
+    heard = bytearray()
+    ended = asyncio.Event()
+
+    async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(
+            b'INFO {"server_id":"x","version":"2.12.0","auth_required":true,"nonce":"abc","max_payload":1}\r\n'
+        )
+        heard.extend(await reader.read())
+        writer.close()
+        ended.set()
+
+    server = await asyncio.start_server(between, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        connection = NatsConnection([f"tls://me:secret@127.0.0.1:{port}"], name="test")
+        with pytest.raises(ssl.SSLError, match="does not begin TLS") as found:
+            await connection.connect()
+        await asyncio.wait_for(ended.wait(), 60)
+    assert heard == b""
+    assert "do the servers speak TLS where the URL says tls://" in reasons.of_connection(found.value)
 
 
 async def test_nobody_there(caplog: pytest.LogCaptureFixture) -> None:

@@ -186,8 +186,10 @@ async def test_the_doctor_looks_at_the_proxy_and_at_the_receiver_behind_it(site:
     """The proxy does not answer: that is said. It answers: the receiver is reached by it, and told nothing."""
     gone = await lines_of(site)
     assert gone["proxy"].health is Health.FAIL
-    assert "does not answer" in gone["proxy"].text
-    assert "cannot be reached" in gone["channel pager"].text
+    assert "nothing listens there" in gone["proxy"].text
+    assert gone["proxy"].action == "start it there; or correct host and port in outgoing.proxy"
+    assert "cannot be reached: nothing listens there" in gone["channel pager"].text
+    assert gone["channel pager"].action.endswith("in its table of brain.toml, or in outgoing.proxy")
     with site.proxy():
         well = await lines_of(site)
     assert [one.health for one in well.values()] == [Health.OK, Health.OK], well

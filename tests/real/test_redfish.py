@@ -274,10 +274,10 @@ async def test_a_bmc_that_is_gone_slow_or_busy_is_unreachable(
         await perform(site(answer_s=1.0)["bmc.power_cycle"])
     bmc.drips = False
     bmc.answers.clear()
-    with pytest.raises(Unreachable, match="timed out"):
+    with pytest.raises(Unreachable, match="no answer in time"):
         await perform(site(answer_s=1.0)["bmc.power_cycle"])
     await bmc.gone()
-    with pytest.raises(Unreachable, match="refused"):
+    with pytest.raises(Unreachable, match="nothing listens there"):
         await perform(site()["bmc.power_cycle"])
     assert bmc.asked == []
 

@@ -52,6 +52,17 @@ oracle for each law, written from the law's text alone: `python -m tests.laws --
 """
 
 
+# Why one number of law 6 grows with the cell, and one does not (brain/core/healing/limits.py).
+COUNTED = (
+    "Law 6 counts one fault after the other in two ways. Within an hour five nodes are enough in a cell of any size "
+    "(`same_cause_nodes`): a fixed number is the safer one there. One node in 1,000 a day needs the commonest remedy, so in"
+    " the largest cell (10,000 nodes) 0.4 an hour; five come by chance about three times a year, and cost an approval, "
+    "while a share of the cell would let a bad release treat 40 nodes before anybody is asked. Within a day, where chance "
+    "grows with the cell, ten nodes or 1 % of the cell's are enough (`same_cause_nodes_per_day`); of one job five, or one "
+    "node in 250 of it."
+)
+
+
 def _laws() -> list[str]:
     judges: dict[int, list[str]] = {}
     for judge in oracles.all_of_them():
@@ -70,7 +81,7 @@ def _row(number: int, situation: Situation) -> str:
 
 def page(figures: str = "") -> str:
     """The whole page. `figures`: what stands between the marks."""
-    lines = [HEAD.rstrip(), *_laws(), "", MARK, figures.strip(), MARK, "", "## Situations", ""]
+    lines = [HEAD.rstrip(), *_laws(), "", COUNTED, "", MARK, figures.strip(), MARK, "", "## Situations", ""]
     every = [one for theme in THEMES.values() for one in theme]
     count = {verdict: sum(judged(one.what).verdict is verdict for one in every) for verdict in Verdict}
     lines += [

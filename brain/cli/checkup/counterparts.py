@@ -14,6 +14,7 @@ from brain.actions import bmc_tables, scheduler
 from brain.actions.base import Order
 from brain.actions.bmc_tables import Bmcs
 from brain.adapters import archive_store
+from brain.cli.checkup import reached
 from brain.cli.checkup.installation import Installation
 from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.config import located
@@ -41,8 +42,8 @@ async def way_out(found: Installation) -> AsyncIterator[HealthLine]:
     except ActionError as error:
         yield fail(
             "proxy",
-            t("the proxy {proxy} does not answer: {error}", proxy=way.proxy, error=str(error)),
-            t("look at outgoing.proxy, and at the proxy: nobody outside is paged without it"),
+            t("the proxy {proxy}: {error}; nobody outside is paged without it", proxy=way.proxy, error=error),
+            _todo(error, t("look at outgoing.proxy, and at the proxy"), "outgoing.proxy"),
         )
     else:
         yield ok("proxy", t("the proxy {proxy} can be reached", proxy=way.proxy))
@@ -62,9 +63,9 @@ async def channels(found: Installation) -> AsyncIterator[HealthLine]:
         return
     try:
         for name, channel in built.channels.items() if config.channels else ():
-            yield await _reached(t("channel {name}", name=name), channel)
+            yield await _reached(found, t("channel {name}", name=name), channel)
         for switch in outside:
-            yield await _reached(t("dead man's switch {name}", name=switch.name), switch)
+            yield await _reached(found, t("dead man's switch {name}", name=switch.name), switch)
     finally:
         await built.close()
         for switch in outside:
@@ -76,12 +77,28 @@ def _wrong(found: Installation, check: str, error: ConfigError) -> HealthLine:
     return fail(check, located(str(error), found.config), t(_CORRECT))
 
 
-async def _reached(name: str, other: Any) -> HealthLine:
+def _todo(error: ActionError, otherwise: str, key: str = "") -> str:
+    """Who must do what; `otherwise` where the error does not say why. `key`: of brain.toml; empty: its table."""
+    return reached.todo(
+        error,
+        key=key or t("its table of brain.toml"),
+        ca_key=t("ca_file of its table"),
+        credential=t("correct the user, password or token of its table"),
+        otherwise=otherwise,
+    )
+
+
+async def _reached(found: Installation, name: str, other: Any) -> HealthLine:
     """`other` has `reach`."""
+    key = t("its table of brain.toml, or in outgoing.proxy") if found.config.outgoing.proxy else ""
     try:
         where = await other.reach()
     except ActionError as error:
-        return fail(name, str(error), t("look at name, port, firewall and certificate from this machine"))
+        return fail(
+            name,
+            str(error),
+            _todo(error, t("look at name, port, firewall and certificate from this machine"), key),
+        )
     if not where:
         return unchecked(
             name,
@@ -103,9 +120,8 @@ async def reports(found: Installation) -> AsyncIterator[HealthLine]:
         try:
             yield ok(check, t("{what} lets us in; nothing was mailed", what=await one.mailer.reach()))
         except ActionError as error:
-            yield fail(
-                check, str(error), t("look at the mail server, and at the URL in the file of its table")
-            )
+            otherwise = t("look at the mail server, and at the URL in the file of its table")
+            yield fail(check, str(error), _todo(error, otherwise, t("the URL in the file of its table")))
 
 
 async def archive(found: Installation) -> AsyncIterator[HealthLine]:
@@ -152,11 +168,8 @@ async def traces(found: Installation) -> AsyncIterator[HealthLine]:
         try:
             yield ok(check, t("{what}: nothing was told", what=await output.reach()))
         except ActionError as error:
-            yield fail(
-                check,
-                str(error),
-                t("look at the collector, or at who may write there; faults are healed all the same"),
-            )
+            otherwise = t("look at the collector, or at who may write there; faults are healed all the same")
+            yield fail(check, str(error), _todo(error, otherwise))
         finally:
             await output.close()
 
@@ -176,9 +189,8 @@ async def logins(found: Installation) -> AsyncIterator[HealthLine]:
     except Refused as error:
         yield fail(name, str(error), t("correct [console.oidc] of brain.toml, or the client at the provider"))
     except Unreachable as error:
-        yield fail(
-            name, str(error), t("look at console.oidc.issuer, ca_file and the firewall from this machine")
-        )
+        otherwise = t("look at console.oidc.issuer, ca_file and the firewall from this machine")
+        yield fail(name, str(error), _todo(error, otherwise, "console.oidc.issuer"))
     back = urlsplit(console.oidc.redirect_url).hostname or ""
     if not console.answers_to(back):
         text = t("redirect_url leads people back to {back}, which is not a name of this console", back=back)
@@ -190,7 +202,7 @@ async def fabric_managers(found: Installation) -> AsyncIterator[HealthLine]:
     config = found.config
     try:
         for name, ufm in ufm_client.ufms(config.ufm).items():
-            yield await _reached(f"ufm {name}", ufm)
+            yield await _reached(found, f"ufm {name}", ufm)
             await ufm.close()
     except ConfigError as error:
         yield _wrong(found, "ufm", error)
@@ -222,11 +234,8 @@ async def _scheduler(found: Installation, name: str, table: Mapping[str, Any]) -
             ),
         )
     except ActionError as error:
-        return fail(
-            check,
-            t("it does not answer: {error}", error=error),
-            t("look at its server, and at the table of brain.toml"),
-        )
+        otherwise = t("look at its server, and at the table of brain.toml")
+        return fail(check, t("it does not answer: {error}", error=error), _todo(error, otherwise))
     finally:
         await built.close()
     if lacking:

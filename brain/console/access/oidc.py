@@ -24,6 +24,7 @@ from joserfc.jwk import KeySet
 
 from agent.contract.errors import Refused, Unreachable
 from agent.contract.messages import clip
+from agent.shared import reasons
 from agent.shared.secret_file import secret
 from brain.console.access.sessions import LoggedIn
 from brain.console.access.tls import client_context
@@ -255,7 +256,7 @@ class Provider:
                         raise Refused(f"the provider's answer is longer than {MAX_ANSWER} bytes")
                 found = _object(bytes(body))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            why = self._way.trouble(error) or error
+            why = self._way.trouble(error) or reasons.what(error)
             raise Unreachable(f"the identity provider does not answer: {why}") from error
         return found
 

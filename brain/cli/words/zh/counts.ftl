@@ -22,6 +22,7 @@ count-more-job = { $n } 个作业
 count-more-node = { $n } 个节点
 count-more-note = { $n } 条记录
 count-more-symptom = { $n } 个症状
+count-nats-server = { $n } 台 NATS 服务器
 count-node = { $n } 个节点
 count-old-name = { $n } 个旧名称
 count-other = { $n } 个
