@@ -332,6 +332,10 @@ class PageState:
     waiting: dict[str, "PendingPage"] = field(default_factory=dict)
     # channel -> by what its receiver knows the alert, such as the key of a ticket
     tickets: dict[str, str] = field(default_factory=dict)
+    # the same of the times that it was open before: what was closed is named by the next one, what was not is gone on with
+    tickets_before: dict[str, str] = field(default_factory=dict)
+    # which time that it is open has these tickets
+    time: int = 1
     # by which channels know the alert: the id of the incident with which it began; empty: of this one
     key: str = ""
     # id of the incident whose alert it is by now; empty: it is this one's
@@ -358,6 +362,8 @@ class PendingPage:
     text: str
     # failed deliveries so far
     tries: int = 0
+    # PageState.time when it was posted
+    time: int = 1
     # whether the notifier has it and has not answered yet
     away: bool = False
     # the alert group whose page includes this one; empty: it is sent by itself
