@@ -307,6 +307,8 @@ class PageState:
     sent: int = 0
     # when the first page was sent; 0: none was
     first_at: float = 0.0
+    # since when its repeats are counted, where that is later: its alert was told to be of another place
+    repeats_since: float = 0.0
     # channel groups that were paged, in order; of an incident that was opened again, this time
     notified: list[str] = field(default_factory=list)
     # channel groups that were called when it was open before, and have not heard yet that it is open again
