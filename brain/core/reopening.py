@@ -68,6 +68,8 @@ def over(ctx: Context, incident: Incident, *, in_hold_off: bool) -> None:
         times=times,
         episodes=list(episodes),
         runs=incident.runs_before + len(incident.runs),
+        rule=incident.rule,
+        clear_since=incident.clear_since,
     )
 
 

@@ -518,6 +518,10 @@ class LatelyClosed:
     episodes: list[Episode]
     # how many runs it had: further ones are numbered on
     runs: int
+    # the rule that opened it; empty: an earlier version kept none
+    rule: str = ""
+    # when its symptoms were gone, in seconds since 1970
+    clear_since: float = 0.0
     # its alert, once everything was delivered; empty until then
     pages: PageState = field(default_factory=PageState)
 
