@@ -127,6 +127,10 @@ class PageSubject:
     listed: tuple[GroupedAlert, ...] = ()
     # channel -> by what its receiver knows the alert, such as the key of a ticket
     tickets: Mapping[str, str] = field(default_factory=dict)
+    # the same of the times that it was open before
+    tickets_before: Mapping[str, str] = field(default_factory=dict)
+    # which time that it is open has `tickets`
+    time: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,8 @@ def over(ctx: Context, incident: Incident, *, in_hold_off: bool) -> None:
         times=times,
         episodes=list(episodes),
         runs=incident.runs_before + len(incident.runs),
+        rule=incident.rule,
+        clear_since=incident.clear_since,
     )
 
 
@@ -79,12 +81,13 @@ def forgotten(ctx: Context, incident: Incident) -> None:
 
 
 def _untold(ctx: Context, pages: PageState) -> None:
-    """Nobody has heard of it this time. What an alert group told of it is over, and so is its ticket."""
+    """Nobody has heard of it this time. What an alert group told of it is over, and so are its tickets."""
     kept, groups = tickets.group(ctx), ctx.state.alert_groups
     collected = [to for to, one in pages.grouped.items() if one in groups and not groups[one].pages.first_at]
     called = [to for to in pages.notified if to != kept and to not in collected]
     pages.before = list(dict.fromkeys([*pages.before, *called]))
     pages.said_before, pages.said = [*pages.said_before, *pages.said][-MAX_SAID:], []
-    pages.notified, pages.grouped, pages.tickets, pages.later = [], {}, {}, {}
+    pages.tickets_before, pages.tickets, pages.time = pages.tickets_before | pages.tickets, {}, pages.time + 1
+    pages.notified, pages.grouped, pages.later = [], {}, {}
     pages.first_at, pages.resolved, pages.acked_by, pages.was = 0.0, False, "", None
     pages.severities, pages.unsaid, pages.wait_left_s = [], {}, 0.0

@@ -307,6 +307,8 @@ class PageState:
     sent: int = 0
     # when the first page was sent; 0: none was
     first_at: float = 0.0
+    # since when its repeats are counted, where that is later: its alert was told to be of another place
+    repeats_since: float = 0.0
     # channel groups that were paged, in order; of an incident that was opened again, this time
     notified: list[str] = field(default_factory=list)
     # channel groups that were called when it was open before, and have not heard yet that it is open again
@@ -332,6 +334,10 @@ class PageState:
     waiting: dict[str, "PendingPage"] = field(default_factory=dict)
     # channel -> by what its receiver knows the alert, such as the key of a ticket
     tickets: dict[str, str] = field(default_factory=dict)
+    # the same of the times that it was open before: what was closed is named by the next one, what was not is gone on with
+    tickets_before: dict[str, str] = field(default_factory=dict)
+    # which time that it is open has these tickets
+    time: int = 1
     # by which channels know the alert: the id of the incident with which it began; empty: of this one
     key: str = ""
     # id of the incident whose alert it is by now; empty: it is this one's
@@ -358,6 +364,8 @@ class PendingPage:
     text: str
     # failed deliveries so far
     tries: int = 0
+    # PageState.time when it was posted
+    time: int = 1
     # whether the notifier has it and has not answered yet
     away: bool = False
     # the alert group whose page includes this one; empty: it is sent by itself
@@ -510,6 +518,10 @@ class LatelyClosed:
     episodes: list[Episode]
     # how many runs it had: further ones are numbered on
     runs: int
+    # the rule that opened it; empty: an earlier version kept none
+    rule: str = ""
+    # when its symptoms were gone, in seconds since 1970
+    clear_since: float = 0.0
     # its alert, once everything was delivered; empty until then
     pages: PageState = field(default_factory=PageState)
 

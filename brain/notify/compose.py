@@ -105,6 +105,8 @@ def compose(
         untold=_untold(page),
         buttons=tuple(_buttons(page, runs, seen or {})),
         tickets=dict(about.tickets),
+        tickets_before=dict(about.tickets_before),
+        time=about.time,
         again=page.again,
     )
     return message.inert()

@@ -22,7 +22,7 @@ from urllib.parse import quote
 import orjson
 from pydantic import Field
 
-from agent.contract.errors import ConfigError, Refused, Unreachable
+from agent.contract.errors import ActionError, ConfigError, Refused, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.notify import http, templates, tickets
@@ -71,6 +71,8 @@ class JiraOptions:
     transition: str = ""
     # of the screen of that transition, e.g. resolution = { name = "Done" }
     close_fields: Mapping[str, Any] = field(default_factory=dict)
+    # by which the issue of a fault that is back is linked with its former one, which was closed; empty: it only names it
+    link_type: str = "Relates"
     # where people open the console: a link in the issue
     console_url: str = ""
     # of the rule's knowledge
@@ -104,7 +106,7 @@ class Jira:
     async def find(self, message: PageMessage) -> str:
         """As in TicketSystem."""
         asked = {
-            "jql": f'labels = "{label(message.dedup_key)}" ORDER BY created ASC',
+            "jql": f'labels = "{label(message.ticket_key)}" ORDER BY created ASC',
             "fields": ["summary"],
             "maxResults": 1,
         }
@@ -112,20 +114,29 @@ class Jira:
         issues = self._has(found, "issues", list)
         return self._key(issues[0]) if issues else ""
 
-    async def open(self, message: PageMessage) -> str:
+    async def is_open(self, ticket: str, message: PageMessage) -> bool:  # noqa: ARG002 - as in TicketSystem
         """As in TicketSystem."""
+        return not await self._is_done(ticket)
+
+    async def open(self, message: PageMessage, former: str) -> str:
+        """As in TicketSystem. Where the issues cannot be linked, the text of the new one names the former all the same."""
         want = self._want
         body = message.to_text(want.language, tickets.MAX_TEXT)
-        known = templates.values(message, want.words, want.language, text=body, console_url=want.console_url)
+        known = templates.values(
+            message, want.words, want.language, text=body, console_url=want.console_url, former=former
+        )
         fields = {
             "project": {"key": want.project},
             "issuetype": _named(want.issue_type),
             "summary": clip(message.subject, MAX_SUMMARY),
             "description": self._text(body, message),
-            "labels": [*want.labels, label(message.dedup_key)],
+            "labels": [*want.labels, label(message.ticket_key)],
         }
         more = templates.filled(want.fields, known)
-        return self._key(await self._ask("POST", "issue", {"fields": more | fields}))
+        ticket = self._key(await self._ask("POST", "issue", {"fields": more | fields}))
+        if former and want.link_type:
+            await self._link(ticket, former)
+        return ticket
 
     async def has_told(self, ticket: str, message: PageMessage) -> bool:
         """As in TicketSystem: the description, or one of the newest comments, has the page's mark."""
@@ -144,8 +155,7 @@ class Jira:
         """As in TicketSystem. Where its workflow does not let us, the issue says so: a person must close it."""
         if not self._want.close:
             return
-        known = await self._ask("GET", f"{_of(ticket)}?fields=status", of=ticket)
-        if _is_done(self._has(known, "fields", dict)):
+        if await self._is_done(ticket):
             return
         why = await self._transition(ticket)
         if why:
@@ -171,6 +181,24 @@ class Jira:
     async def close(self) -> None:
         """Closes the HTTP session."""
         await self._http.close()
+
+    async def _is_done(self, ticket: str) -> bool:
+        known = await self._ask("GET", f"{_of(ticket)}?fields=status", of=ticket)
+        return _is_done(self._has(known, "fields", dict))
+
+    async def _link(self, ticket: str, former: str) -> None:
+        """Links the new issue with the former one: 201; 404 also where a site has switched links off, or has no such type.
+        Without it the issue is as good. https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-links/
+        """
+        body = {
+            "type": {"name": self._want.link_type},
+            "inwardIssue": {"key": ticket},
+            "outwardIssue": {"key": former},
+        }
+        try:
+            await self._ask("POST", "issueLink", body)
+        except ActionError as error:
+            _log.warning("%s is not linked with %s: %s", ticket, former, error)
 
     async def _transition(self, ticket: str) -> str:
         """Closes the issue; returns why it cannot be."""

@@ -46,6 +46,7 @@ _ZH = {
     "why now": "缘由", "where": "位置", "since": "开始时间", "because": "判断依据", "incidents": "故障", "evidence": "证据",
     "tried": "已尝试", "proposed": "建议", "cause": "原因", "what to do": "处理办法", "see": "参考", "type": "命令",
     "trace": "追踪", "stopped": "暂停", "hit": "受影响", "ticket": "工单",
+    "old ticket": "原工单",
 }  # fmt: skip
 
 
@@ -124,6 +125,10 @@ class PageMessage:
     trace_id: str = ""
     # channel -> by what its receiver knows the alert, such as the key of a ticket
     tickets: Mapping[str, str] = field(default_factory=dict)
+    # the same of the times that it was open before
+    tickets_before: Mapping[str, str] = field(default_factory=dict)
+    # which time that it is open, counted by those whose tickets are told apart
+    time: int = 1
     # it was sent before, and may have been delivered although nobody said so
     again: bool = False
     # what may be answered by a button, where the channel has them
@@ -146,6 +151,11 @@ class PageMessage:
             **inert_data(parts | {"commands": (), "buttons": (), "before": ()})
             | {"commands": commands, "buttons": self.buttons, "before": before}
         )
+
+    @property
+    def ticket_key(self) -> str:
+        """By which its ticket is found again: each time that the incident is open may have one of its own."""
+        return self.dedup_key if self.time < 2 else f"{self.dedup_key}.{self.time}"
 
     @property
     def status(self) -> str:
@@ -198,7 +208,8 @@ class PageMessage:
             ("what to do", () if quiet else self.known("todo", language), 5),
             ("see", () if quiet else self.links, 8),
             ("trace", (self.trace_id,) if self.trace_id else (), 8),
-            ("ticket", tuple(f"{key} ({channel})" for channel, key in self.tickets.items()), 3),
+            ("ticket", _keys(self.tickets.items()), 3),
+            ("old ticket", _keys(self.tickets_before.items() - self.tickets.items()), 3),
             ("type", tuple(f"{one.line}    # {told(one.does)[0]}" for one in self.commands), _COMMANDS),
         ]
         return tuple(
@@ -238,6 +249,11 @@ def unaddressed(text: str) -> str:
     text = re.sub(r"(?<![\w.+-])@(?=\w)", "\uff20", text)
     text = text.replace("](", "] (").replace("```", "'''")
     return re.sub(r"<(?=[!@#]|https?:|mailto:)", "\u2039", text)
+
+
+def _keys(tickets: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Channels and the tickets that they keep, for people."""
+    return tuple(f"{key} ({channel})" for channel, key in sorted(tickets))
 
 
 def _narrow(section: Section, most: int, width: int) -> Section:

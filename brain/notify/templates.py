@@ -19,10 +19,11 @@ NAMES: Mapping[str, str] = {
     "text": "the page: all of it where a ticket is opened, and the shorter form of a chat in what follows",
     "title": "its title, with the kind of page",
     "subject": "the title without the kind of page",
-    "key": "by which the ticket is found again: the same for all pages of an incident",
+    "key": "by which the ticket is found again: the same for all pages of an incident, until it is over",
     "page": "the page's id",
     "incident": "id of the incident that it is about",
     "ticket": "the ticket, as its system calls it; empty while it is opened",
+    "former": "the closed ticket of an incident that is back, while its new one is opened; empty: there is none",
     "severity": "P0 to P3",
     "cause": "cause of the incident",
     "scope": "such as gpu/n1/0000:3b:00",
@@ -51,6 +52,7 @@ def values(
     text: str,
     console_url: str = "",
     ticket: str = "",
+    former: str = "",
 ) -> dict[str, str | int]:
     """Returns what each name stands for in a page. `text`: the page as it is told there.
 
@@ -66,10 +68,11 @@ def values(
     parts |= {name: "\n".join(getattr(message, name)) for name in ("evidence", "tried", "proposed")}
     parts |= {
         "text": text,
-        "key": message.dedup_key,
+        "key": message.ticket_key,
         "page": message.id,
         "incident": message.about,
         "ticket": ticket,
+        "former": former,
         "todo": "\n".join(message.known("todo", language)),
         "url": message.in_console(console_url) if console_url else "",
     }

@@ -1,8 +1,9 @@
 """Any ticket system with a JSON API: what is sent, and where the answer names the ticket, stand in the configuration.
 
-Four requests: `find` asks for the ticket of an alert, `open` makes one, `comment` adds to it what is new, `close` ends it. Their
-paths and bodies are templates (brain/notify/templates.py). A system without `find` must know a repeated `open` by the key in it,
-which is also its header Idempotency-Key; `Ward-Page` is the page's id in each request.
+Five requests: `find` asks for the ticket of an alert, `open` makes one, `comment` adds to it what is new, `close` ends it, `look`
+asks whether the ticket of a fault that is back is open yet. Their paths and bodies are templates (brain/notify/templates.py). A
+system without `find` must know a repeated `open` by the key in it, which is also its header Idempotency-Key; `Ward-Page` is the
+page's id in each request.
 """
 
 from collections.abc import Mapping
@@ -42,6 +43,19 @@ class TicketRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TicketLook:
+    """The request by which a ticket tells whether it is open."""
+
+    # behind `url`; values are escaped
+    path: str
+    # where the answer has its state, as keys and numbers between dots: result.state
+    state: str
+    # the states of a ticket that is over
+    closed: tuple[str, ...]
+    __pydantic_config__: ClassVar[dict[str, Any]] = _STRICT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TicketOptions:
     """The keys of a table with `type = "ticket"`."""
 
@@ -55,6 +69,8 @@ class TicketOptions:
     find: TicketRequest | None = None
     # ends it when the incident is over; none: that is only a comment
     close: TicketRequest | None = None
+    # asks whether a former ticket is open; none: it is over as soon as gpuward has closed it, and open where `close` is left out
+    look: TicketLook | None = None
     # file with the value of the header Authorization: Bearer ..., or Basic ...
     authorization_file: Path | None = None
     # additional headers
@@ -99,9 +115,22 @@ class TemplatedTickets:
             raise Unreachable(f"{self._http.host}: whether there is a ticket cannot be read in its answer")
         return _at(answer, self._want.find.ticket)
 
-    async def open(self, message: PageMessage) -> str:
+    async def is_open(self, ticket: str, message: PageMessage) -> bool:
         """As in TicketSystem."""
-        answer = await self._send(self._want.open, message, more={"Idempotency-Key": message.dedup_key})
+        look = self._want.look
+        if look is None:
+            return self._want.close is None
+        asked = TicketRequest(path=look.path, method="GET", ticket=look.state)
+        answer = await self._send_to(asked, ticket, message)
+        if not (state := _at(answer, look.state)):
+            raise Unreachable(f"{self._http.host}: the answer has no state of {ticket} at {look.state}")
+        return state not in look.closed
+
+    async def open(self, message: PageMessage, former: str) -> str:
+        """As in TicketSystem."""
+        answer = await self._send(
+            self._want.open, message, former=former, more={"Idempotency-Key": message.ticket_key}
+        )
         if not (ticket := _at(answer, self._want.open.ticket)):
             raise Unreachable(f"{self._http.host}: the answer has no ticket at {self._want.open.ticket}")
         return ticket
@@ -127,9 +156,9 @@ class TemplatedTickets:
         """Closes the HTTP session."""
         await self._http.close()
 
-    async def _send_to(self, request: TicketRequest, ticket: str, message: PageMessage) -> None:
+    async def _send_to(self, request: TicketRequest, ticket: str, message: PageMessage) -> Any:
         try:
-            await self._send(request, message, ticket=ticket)
+            return await self._send(request, message, ticket=ticket)
         except http.NotTaken as error:
             if error.status in _GONE and self._want.find is not None and await self.find(message) != ticket:
                 raise Gone(str(error)) from error
@@ -141,6 +170,7 @@ class TemplatedTickets:
         message: PageMessage,
         *,
         ticket: str = "",
+        former: str = "",
         more: Mapping[str, str] | None = None,
     ) -> Any:
         """Returns the answer's JSON; None: there is no answer; bytes: it is no JSON."""
@@ -153,6 +183,7 @@ class TemplatedTickets:
             text=message.to_text(want.language, most),
             console_url=want.console_url,
             ticket=ticket,
+            former=former,
         )
         body = b"" if request.method == "GET" else orjson.dumps(templates.filled(request.body, known))
         path = templates.in_url(request.path, known)
@@ -198,7 +229,7 @@ def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIREC
     requests = {"open": want.open, "comment": want.comment, "find": want.find, "close": want.close}
     for key, request in requests.items():
         if request is not None:
-            _check(request, f"{where}.{key}", want.words)
+            _check(request, f"{where}.{key}", want.words, ticket=key in ("comment", "close"))
     for key in ("open", "find"):
         request = requests[key]
         if request is not None and not request.ticket:
@@ -212,12 +243,24 @@ def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIREC
         request = requests[key]
         if request is not None and "ticket" not in templates.names_in([request.path, request.body]):
             raise ConfigError(f"{where}.{key}: $ticket stands nowhere in it: of which ticket?")
+    if want.look is not None:
+        _check_look(want.look, f"{where}.look", want.words)
     authorization = secret(want.authorization_file, f"{where}.authorization_file")
     return TicketChannel(name, TemplatedTickets(want, authorization, where, way), settle_s=want.settle_s)
 
 
-def _check(request: TicketRequest, where: str, words: templates.Words) -> None:
-    ticket = where.endswith((".comment", ".close"))
+def _check_look(look: TicketLook, where: str, words: templates.Words) -> None:
+    _check(TicketRequest(path=look.path, method="GET"), where, words, ticket=True)
+    if "ticket" not in templates.names_in(look.path):
+        raise ConfigError(f"{where}.path: $ticket stands nowhere in it: of which ticket?")
+    if not look.state:
+        raise ConfigError(f"{where}.state: is missing: where does the answer have the ticket's state?")
+    if not look.closed:
+        raise ConfigError(f"{where}.closed: is empty: in which states is a ticket over?")
+
+
+def _check(request: TicketRequest, where: str, words: templates.Words, *, ticket: bool) -> None:
+    """`ticket`: is it known there?"""
     templates.check(request.path, f"{where}.path", words=words, ticket=ticket)
     templates.check(request.body, f"{where}.body", words=words, ticket=ticket)
     if request.path and request.path[0] not in "/?":

@@ -1,5 +1,7 @@
 """One ticket for each alert, whichever system keeps it: opened once, commented as the fault moves on, ended with it.
 
+A fault that is back (decision 85) has another one, which names the former; where that is open yet, it is commented.
+
 Which ticket an alert has stands in the engine's state: the log says it to every brain that leads (`Delivery.tickets`). Where it
 is not known there, the system is asked, by the alert's key, before a ticket is opened. Its search may find a ticket only a while
 after it was made, so after an attempt whose outcome nobody knows (an answer that was lost, a leader that is gone) a new one is
@@ -27,11 +29,15 @@ class TicketSystem(Protocol):
     """Where tickets are kept. Errors as in `Channel.send`."""
 
     async def find(self, message: PageMessage) -> str:
-        """Returns the ticket of the page's alert, by its key; empty: the search has none."""
+        """Returns the ticket of the page's alert, by its `ticket_key`; empty: the search has none."""
         ...
 
-    async def open(self, message: PageMessage) -> str:
-        """Opens a ticket; returns by what the system knows it."""
+    async def is_open(self, ticket: str, message: PageMessage) -> bool:
+        """Whether nobody has closed the ticket. Gone: there is none any more."""
+        ...
+
+    async def open(self, message: PageMessage, former: str) -> str:
+        """Opens a ticket, which names the former one of its alert (empty: it had none); returns by what the system knows it."""
         ...
 
     async def has_told(self, ticket: str, message: PageMessage) -> bool:
@@ -76,8 +82,8 @@ class TicketChannel:
         """As in Channel: returns the alert's ticket; empty: it has none, and needs none any more."""
         lock = self._at_work.setdefault(message.dedup_key, asyncio.Lock())
         async with lock:
-            sure = self._known.get(message.dedup_key) or message.tickets.get(self._name, "")
-            ticket, deleted = sure or await self._found(message), ""
+            sure = self._known.get(message.ticket_key) or message.tickets.get(self._name, "")
+            ticket, deleted = sure or await self._left_open(message) or await self._found(message), ""
             while ticket and not await self._told(ticket, message, sure=ticket == sure):
                 deleted = ticket
                 ticket = await self._found(message, deleted)
@@ -102,12 +108,12 @@ class TicketChannel:
             if message.status == "resolve":
                 await self._ended(ticket, message)
         except Gone:
-            self._known.pop(message.dedup_key, None)
+            self._known.pop(message.ticket_key, None)
             return False
         return True
 
     async def _opened(self, message: PageMessage) -> str:
-        ticket = await self._system.open(message)
+        ticket = await self._system.open(message, message.tickets_before.get(self._name, ""))
         self._remember(message, ticket)
         if message.status == "resolve":
             await self._ended(ticket, message)
@@ -115,7 +121,15 @@ class TicketChannel:
 
     async def _ended(self, ticket: str, message: PageMessage) -> None:
         await self._system.end(ticket, message)
-        self._known.pop(message.dedup_key, None)
+        self._known.pop(message.ticket_key, None)
+
+    async def _left_open(self, message: PageMessage) -> str:
+        """The ticket that the alert had when its fault was there before, if nobody has closed it since."""
+        former = message.tickets_before.get(self._name, "")
+        try:
+            return former if former and await self._system.is_open(former, message) else ""
+        except Gone:
+            return ""
 
     async def _found(self, message: PageMessage, deleted: str = "") -> str:
         """The ticket that the search has; where one may have been made just now, it is asked until it must know."""
@@ -129,6 +143,6 @@ class TicketChannel:
         return ticket
 
     def _remember(self, message: PageMessage, ticket: str) -> None:
-        self._known[message.dedup_key] = ticket
+        self._known[message.ticket_key] = ticket
         while len(self._known) > _REMEMBERED:
             del self._known[next(iter(self._known))]

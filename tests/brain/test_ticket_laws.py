@@ -25,11 +25,19 @@ class Desk:
         self.loses = False
 
     async def find(self, message: PageMessage) -> str:
-        return (self.of.get(message.dedup_key) or [""])[0]
+        return (self.of.get(message.ticket_key) or [""])[0]
 
-    async def open(self, message: PageMessage) -> str:
-        ticket = f"{message.dedup_key}/{len(self.of.setdefault(message.dedup_key, []))}"
-        self.of[message.dedup_key].append(ticket)
+    async def is_open(self, ticket: str, message: PageMessage) -> bool:
+        return ticket not in self.ended
+
+    async def open(self, message: PageMessage, former: str) -> str:
+        assert not former or former in self.ended, "a ticket beside one that is open"
+        key = message.ticket_key
+        assert bool(former) == any(
+            one.partition(".")[0] == message.dedup_key for one in self.of if one != key
+        )
+        ticket = f"{key}/{len(self.of.setdefault(key, []))}"
+        self.of[key].append(ticket)
         self.told[ticket] = [message.id]
         self._answer()
         return ticket

@@ -245,6 +245,7 @@ class Story:
                     ok=ok,
                     channel="test",
                     why="" if ok else "refused",
+                    tickets={"desk": _ticket(effect)} if ok and effect.to == "tickets" else {},
                 ),
             )
         elif isinstance(effect, AskLook):
@@ -288,3 +289,8 @@ def history_of(story: Story, file: Path) -> ReadModel:
     notes = list(enumerate(story.time.notes, 1))
     made.write(len(notes), notes, story.time.incidents.values(), story.time.runs.values())
     return made
+
+
+def _ticket(page: SendPage) -> str:
+    """What a ticket system would say: the ticket that the page has, or a new one."""
+    return page.subject.tickets.get("desk") or f"T-{page.subject.time}"

@@ -4,6 +4,9 @@ A leaf switch that loses a port every twelve minutes never has four within a qua
 drained for it. But of 512 nodes that share nothing the third that falls ill within hours is hardly under the same switch as the
 first two. Fisher's exact test says how hardly: of the nodes of the place, and of those elsewhere, how many fell ill within hours?
 It is asked only of what a place of that kind does to its nodes, and its p counts for every place of the kind. Decision 85.
+
+Of the two nodes of a chassis both must show it: one of them may have made it up, so it is only what accuses a chassis (heat, too
+little power, silence), in a cell large enough that chance hardly ever chooses two that are neighbours. Decision 93.
 """
 
 import math
@@ -25,6 +28,7 @@ ALPHA = 0.01  # how likely one false suspicion may be, over all places of the ki
 ASKS = 0.1  # and with which one a person is asked before one more node is disturbed
 _SHOWN = 6  # nodes that are named
 MAX_ILL = 200  # so many in the cell are judged in other ways
+TWINS = 2  # the nodes of the smallest chassis
 # One of the nodes may have made it up.
 # Kind of place -> the fewest of its nodes, and of which parts it is that it can be the cause; empty: of any
 _CAUSES: Mapping[str, tuple[int, tuple[str, ...]]] = {
@@ -70,6 +74,8 @@ def seen(ctx: Context, symptom: Symptom, wide: SymptomState) -> Creep | None:
     """What there is to judge; None: nothing, or the number of nodes says more."""
     fewest, parts = _CAUSES.get(symptom.scope, (math.inf, ()))
     counts = ctx.compiled.symptoms.get(symptom.of)
+    if counts is not None and len(wide.members) == TWINS and _are_twins(ctx, counts, wide.scope):
+        fewest = TWINS
     if len(wide.members) < fewest or counts is None or (parts and counts.scope not in parts):
         return None
     newest = max(wide.members.values())
@@ -112,6 +118,16 @@ def of_one_place(ctx: Context, node: str, scope: str, treated: Sequence[str]) ->
                 named = ", ".join(here[:_SHOWN])
                 return f"{named} of the same {kind} ({place}) needed it, too, and of all others {elsewhere}: is it the {kind}?"
     return ""
+
+
+def _are_twins(ctx: Context, counts: Symptom, place: str) -> bool:
+    """Whether the place is a chassis of two nodes, and the fault one that accuses a chassis."""
+    kind = "chassis"
+    return (
+        type_of(place) == kind
+        and kind in counts.accuses
+        and ctx.compiled.topology.size(place, len(ctx.state.nodes)) == TWINS
+    )
 
 
 def _ill_in_cell(ctx: Context, symptom: Symptom, since: float) -> list[str]:

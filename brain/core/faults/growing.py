@@ -2,7 +2,7 @@
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import places, spread, wider
+from brain.core.faults import places, spread, tails, wider
 from brain.core.pack.shared import GENERATED, SMALL
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL
@@ -35,13 +35,16 @@ def _left_behind(incident: Incident, spec: Symptom, wide: SymptomState) -> bool:
 
 
 def may_be_shared(ctx: Context, incident: Incident) -> str:
-    """Why the incident of a single node waits: others of the same small place fell ill so lately that it may be the place's. Why
-    that of a place does: it still grows, so that a wider one may explain it.
+    """Why the incident of a single node waits: it may be the tail of a shared cause that is over; or others of the same small
+    place fell ill so lately that it may be the place's. Why that of a place does: it still grows, so that a wider one may
+    explain it.
 
     Empty: it need not wait (any more).
     """
     if not incident.node:
         return _still_grows(ctx, incident)
+    if tail := tails.behind(ctx, incident):
+        return tail
     if ctx.now >= incident.opened_at + HELD_BACK_S:
         return ""
     for key in incident.symptoms:

@@ -11,7 +11,7 @@ retries them; `grouping.py` collects the alerts of a storm or of a digest.
 from brain.core.context import Context
 from brain.core.inputs import Delivery
 from brain.core.pack.spec import ONCALL, Priority
-from brain.core.paging import again, alerts, chains, grouping, once, queue, quiet, tickets
+from brain.core.paging import again, alerts, chains, grouping, once, queue, quiet, rhythm, tickets
 from brain.core.paging.queue import What
 from brain.core.state import AlertGroup, Incident, IncidentState
 
@@ -88,6 +88,7 @@ def _tell_whose(ctx: Context, incident: Incident, text: str) -> None:
     for group in dict.fromkeys((*pages.notified, *chains.recipients(ctx, incident))):
         _notify(ctx, incident, "update", text, group)
     if not pages.acked_by:
+        rhythm.is_told(ctx, incident)
         _schedule_next(ctx, incident)
 
 
@@ -346,7 +347,6 @@ def _repeat(ctx: Context, about: Incident | AlertGroup) -> None:
         return
     if pages.acked_by or pages.resolved or not pages.first_at:
         return
-    waits = ctx.compiled.settings.page_repeat_s
     waited = ctx.now - pages.first_at
     text = f"nobody has acknowledged for {waited / 60:.0f} minutes"
     settings = ctx.compiled.settings
@@ -362,8 +362,7 @@ def _repeat(ctx: Context, about: Incident | AlertGroup) -> None:
                 if not queue.busy(about, group):
                     _notify(ctx, about, "repeat", text, group)
         _schedule_next(ctx, about)
-    later = [wait for wait in waits if wait > waited + 1]
-    ctx.set_timer(f"page:{alerts.key(about)}", pages.first_at + later[0] if later else ctx.now + waits[-1])
+    ctx.set_timer(f"page:{alerts.key(about)}", rhythm.next_at(ctx, about))
 
 
 def _it_lasts(ctx: Context, incident: Incident) -> None:

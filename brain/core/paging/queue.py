@@ -6,6 +6,7 @@ is over before any channel took its page is told by one page, its resolution, wh
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -39,7 +40,9 @@ def everything(state: State) -> list[Paged]:
 def post(ctx: Context, about: Paged, what: What, to: str, text: str, carries: Iterable[str] = ()) -> None:
     """Adds a page to a queue: it is sent now, or after those before it. `carries`: ids of the pages that it includes."""
     page_id = number(about)
-    about.pages.waiting[page_id] = PendingPage(what=what, to=to, text=text, carries=list(carries))
+    about.pages.waiting[page_id] = PendingPage(
+        what=what, to=to, text=text, carries=list(carries), time=about.pages.time
+    )
     _next(ctx, about, to)
     note(ctx, about, "page.sent", f"{what} to {to}: {text}", page_id, what=what, to=to)
 
@@ -89,7 +92,8 @@ def answered(ctx: Context, given: Delivery) -> list[Incident]:
     del about.pages.waiting[page_id]
     ctx.cancel_timer(f"redeliver:{page_id}")
     _record_channel(about, pending, channel)
-    about.pages.tickets.update(given.tickets)
+    former = pending.time < about.pages.time
+    (about.pages.tickets_before if former else about.pages.tickets).update(given.tickets)
     text = f"by {', '.join(_with_tickets(given))}"
     note(ctx, about, "page.delivered", text, page_id, channel=channel, failed=why)
     done = [about] if isinstance(about, Incident) else []
@@ -186,7 +190,7 @@ def _successor(ctx: Context, about: Paged, queue: list[str]) -> str:
     """The page that is sent in place of the first one, which failed; the first one itself if none makes it pointless.
 
     A resolution replaces all before it, an alert the page before it, and any page an acknowledgement. Replaced pages
-    leave the queue; what they carried is carried by the successor.
+    leave the queue; what they carried is carried by the successor. Whose end is told to nobody goes on: its tickets do, too.
     """
     waiting, behind = about.pages.waiting, queue[1:]
     failed = waiting[queue[0]]
@@ -200,6 +204,8 @@ def _successor(ctx: Context, about: Paged, queue: list[str]) -> str:
     waiting[successor].tries = failed.tries
     for page_id in queue[: queue.index(successor)]:
         waiting[successor].carries = waiting[page_id].carries + waiting[successor].carries
+        if waiting[page_id].what == "resolve":
+            about.pages.tickets = about.pages.tickets_before | about.pages.tickets
         ctx.cancel_timer(f"redeliver:{page_id}")
         del waiting[page_id]
     return successor
@@ -212,7 +218,16 @@ def _send(ctx: Context, about: Paged, page_id: str) -> None:
     ctx.set_timer(f"redeliver:{page_id}", ctx.now + ANSWER_S)
     more = (stops.told_on(ctx, about), common_to(ctx, about)) if isinstance(about, Incident) else ()
     compose = partial(
-        _page, ctx.state, about, page_id, pending.what, pending.to, pending.text, *more, again=again
+        _page,
+        ctx.state,
+        about,
+        page_id,
+        pending.what,
+        pending.to,
+        pending.text,
+        *more,
+        again=again,
+        time=pending.time,
     )
     if isinstance(about, Incident):
         ctx.page(compose)
@@ -237,9 +252,12 @@ def _page(
     text: str,
     *more: tuple[str, ...],
     again: bool = False,
+    time: int = 0,
 ) -> SendPage:
     subject = (
         of_incident(about, *more) if isinstance(about, Incident) else of_alert_group(about, state.incidents)
     )
+    if 0 < time < about.pages.time:  # the end of a former time
+        subject = replace(subject, tickets=dict(about.pages.tickets_before), tickets_before={}, time=time)
     alerted = tuple(about.pages.by.get(to, ()))
     return SendPage(id=page_id, subject=subject, what=what, to=to, text=text, alerted=alerted, again=again)

@@ -57,6 +57,8 @@ def of_incident(incident: Incident, stops: tuple[str, ...] = (), common: tuple[s
         hit=hit_words.short(incident.hit),
         gone=bool(incident.symptoms) and not incident.matching_rules and not incident.unproven,
         tickets=dict(incident.pages.tickets),
+        tickets_before=dict(incident.pages.tickets_before),
+        time=incident.pages.time,
     )
 
 

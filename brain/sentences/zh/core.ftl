@@ -328,6 +328,7 @@ s-it-is-not-certain-that-there-is-evidence-of-65a8f6a9 = 不能确定此次运�
 s-it-is-not-known-whose-jobs-run-there-no-ce6e0f36 = 不知道那里运行谁的作业：配置中没有管理 { $node } 的调度器
 s-it-is-not-known-yet-whether-other-nodes-show-696f7bb0 = 尚不知道其他节点是否也出现
 s-it-is-over-cause-at-scope-explains-it-and-713bfebd = 已结束：由 { $scope } 上的 { $cause } 解释，告警也由其接管（{ $heir }）
+s-it-may-be-the-tail-of-cause-on-scope-28dee066 = 可能是 { $scope } 上 { $cause }（{ $closed }）的余波：若在其结束 { $span } 后仍持续，才会告知
 s-it-was-seen-newest-and-begins-when-it-is-0195ae58 = { $newest }出现过，{ $span }没有出现时开始
 s-its-job-s-steps-take-as-long-as-before-4e20ff70 = ；其作业每步用时与以前相同，看来没有变慢
 s-its-job-s-steps-take-longer-longer-than-at-c5a02803 = ；其作业每步用时比最好时长 { $longer } %

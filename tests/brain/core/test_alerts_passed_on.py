@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -58,19 +59,47 @@ def test_the_alert_goes_on_as_news() -> None:
     assert len(it.sent) == 2, "they know"
 
 
-def test_repeats_and_escalation_go_on_where_they_were() -> None:
-    """The lead hears five minutes after the first page, as if the place had not changed."""
+def test_escalation_goes_on_where_it_was() -> None:
+    """The lead hears five minutes after the first page, as if the place had not changed. Who was called just now with another
+    place is called again after as long as of any new fault.
+    """
     it = Pager()
     it.opens("a")
     it.passes(100)
     leaf = a_leaf(it)
     explains(it, leaf, "a")
     it.handles(lambda ctx: escalation.open_page(ctx, leaf, "its ports are down"))
-    assert it.timers == {"page:a": 300, "escalate:a": 300}
-    it.passes(250)
+    assert it.timers == {"page:a": 400, "escalate:a": 300}
+    it.passes(350)
     assert [(at, page.what, page.to, page.subject.id) for at, page in it.sent[2:]] == [
-        (300, "repeat", "oncall", "leaf"), (300, "open", "lead", "leaf"),
+        (300, "open", "lead", "leaf"), (400, "repeat", "oncall", "leaf"), (400, "repeat", "lead", "leaf"),
     ]  # fmt: skip
+    it.passes(1000)
+    assert [at for at, page in it.sent if page.what == "repeat" and page.to == "oncall"] == [400, 700, 1300]
+
+
+@pytest.mark.parametrize(("every_s", "repeats"), [(240.0, 0), (1000.0, 8)])
+def test_what_goes_to_and_fro_keeps_one_rhythm(every_s: float, repeats: int) -> None:
+    """A leaf switch and its pod in turn. Who knows both places is not called as of a new fault with each news of them; no repeat
+    follows sooner than the rhythm ever does, and nobody hears nothing for longer than it.
+    """
+    it = Pager(escalation={})
+    it.opens("a")
+    it.passes(100)
+    before = "a"
+    for number in range(12):
+        place = f"{('leaf', 'pod')[number % 2]}{number}"
+        by = it.knows(place, scope=("leaf/l1", "pod/p")[number % 2], node="", nodes=15)
+        explains(it, by, before)
+        it.handles(partial(escalation.open_page, incident=by, text="it is down"))
+        before = place
+        it.passes(every_s)
+    assert len(it.told("repeat")) == repeats
+    it.passes(20_000)
+    calls = [(at, page.what) for at, page in it.sent]
+    pauses = [(at - earlier, what) for (earlier, _), (at, what) in pairwise(calls)]
+    assert min(pause for pause, what in pauses if what == "repeat") >= 300
+    assert max(pause for pause, _ in pauses) <= 4800
 
 
 def test_while_it_is_not_decided_the_repeats_say_so_far_what_is_known() -> None:

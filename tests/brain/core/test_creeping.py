@@ -1,5 +1,6 @@
 """A leaf switch that loses one port after the other is suspected at the third, where no other switch loses any."""
 
+from dataclasses import replace
 from itertools import count as counting
 from typing import Any
 
@@ -70,3 +71,52 @@ def test_it_lasts_while_two_show_it() -> None:
     story.event(end + 1010, "link.state", "link/eth0", "n5", up=True)
     story.run(end + 3000)
     assert [one.state for one in story.incidents() if one.scope == "leaf/l0"] == ["closed"]
+
+
+def twins(count: int, **settings: Any) -> Story:
+    """Servers of which two share a chassis. That a node is silent accuses its chassis."""
+    places = {f"n{n}": Place(chassis=f"c{n // 2}") for n in range(count)}
+    given = plain_pack(places=places, **settings)
+    symptoms = tuple(
+        replace(one, accuses=("chassis",)) if one.name == "silent" else one for one in given.symptoms
+    )
+    story = Story(replace(given, symptoms=symptoms), heals=False)
+    for number in range(count):
+        story.time.feed(NodeState(id=f"h{number}", node=f"n{number}", alive=True), 1)
+    story.run(2)
+    return story
+
+
+def silent(story: Story, nodes: list[int], every_s: float) -> list[str]:
+    """These nodes fall silent for good, one after the other. The chassis that are suspected in the end."""
+    for number, at in zip(nodes, counting(1000, every_s), strict=False):
+        story.time.feed(NodeState(id=f"s{number}", node=f"n{number}", alive=False), at)
+    story.run(1000 + every_s * len(nodes) + 300)
+    return [one.scope for one in story.incidents() if one.scope.startswith("chassis/")]
+
+
+@pytest.mark.parametrize(
+    ("count", "nodes", "every_s", "chassis"),
+    [
+        pytest.param(512, [8, 9], 60 * MINUTE, ["chassis/c4"], id="both of one of 256"),
+        pytest.param(512, [8, 20], 60 * MINUTE, [], id="of two"),
+        pytest.param(512, [8], 60 * MINUTE, [], id="one alone"),
+        pytest.param(512, [8, 9], 7 * 60 * MINUTE, [], id="over a day"),
+        pytest.param(512, [8, 40, 60, 80, 9], 10 * MINUTE, [], id="while others are, too"),
+        pytest.param(64, [8, 9], 60 * MINUTE, [], id="of 32 chassis it is chance"),
+    ],
+)
+def test_when_a_chassis_of_two_nodes_is_suspected(
+    count: int, nodes: list[int], every_s: float, chassis: list[str]
+) -> None:
+    """Both of its nodes show it, and hardly any other: chance seldom chooses two neighbours."""
+    assert silent(twins(count), nodes, every_s) == chassis
+
+
+def test_what_does_not_accuse_a_chassis_makes_none_of_two_nodes() -> None:
+    """A job that runs on just these two nodes breaks both their links, or their services."""
+    story = twins(512)
+    for number, at in ((8, 1000), (9, 4600)):
+        story.event(at, "link.state", "link/eth0", f"n{number}", up=False)
+    story.run(9000)
+    assert [one.scope for one in story.incidents() if one.scope.startswith("chassis/")] == []

@@ -19,7 +19,7 @@ from brain.core.pack.spec import (
     Rung,
     Tickets,
 )
-from tests.brain.core.test_reopening import HOUR, LINK, down, news, only, silent, site
+from tests.brain.core.test_reopening import HOUR, LINK, down, news, only, restarted, silent, site
 from tests.brain.world import Story, pack
 
 PLACES = {f"n{number:03}": Place(leaf=f"l{number // 8}") for number in range(64)}
@@ -264,6 +264,38 @@ def test_many_that_come_back_at_once_are_told_in_one_page() -> None:
         calls = [page for page in story.time.pages[before:] if page.what in ("open", "update")]
         assert len(calls) == (3 if lasts > 300 else 0)
     assert {one.times for one in story.incidents()} == {3}
+
+
+def test_each_time_has_its_ticket_and_knows_the_former_one() -> None:
+    """The ticket of the former time was ended with it: its key stands on the log for the next one, over a restart, too."""
+    story = Story(pack(mode=Mode.OBSERVE, tickets=Tickets(to="tickets")), heals=False)
+    for number in range(2):
+        down(story, 100 + number * 2 * HOUR, 700)
+        restarted(story)
+    story.run(20 * HOUR)
+    sent = [page for page in story.time.pages if page.to == "tickets"]
+    assert [(page.what, page.subject.time) for page in sent] == [
+        (what, time) for time in (1, 2) for what in ("open", "resolve")
+    ]
+    assert [(dict(page.subject.tickets), dict(page.subject.tickets_before)) for page in sent] == [
+        ({}, {}),
+        ({"desk": "T-1"}, {}),
+        ({}, {"desk": "T-1"}),
+        ({"desk": "T-2"}, {"desk": "T-1"}),
+    ]
+
+
+def test_a_ticket_whose_end_no_channel_took_is_that_of_the_next_time() -> None:
+    """It is open yet: who reads it reads that the fault is back."""
+    story = Story(pack(mode=Mode.OBSERVE, tickets=Tickets(to="tickets")), heals=False)
+    down(story, 100, 700)
+    story.undelivered = 24
+    down(story, 2000, 700)
+    story.run(20 * HOUR)
+    assert only(story).times == 2
+    sent = [page for page in story.time.pages if page.to == "tickets"]
+    assert dict(sent[-1].subject.tickets)["desk"] == "T-1"
+    assert sent[-1].what == "resolve"
 
 
 @pytest.mark.parametrize("settings", [{"tickets": Tickets(to="tickets")}, {"digests": DIGESTS}], ids=str)

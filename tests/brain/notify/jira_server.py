@@ -63,6 +63,8 @@ class JiraServer:
         self.sees_project = True
         self.busy = False  # another transition is under way
         self.searches = 0
+        self.links: list[tuple[str, str]] = []
+        self.may_link = True
         basic = b64encode(f"{USER}:{TOKEN}".encode()).decode()
         self.authorization = f"Basic {basic}" if version == 3 else f"Bearer {TOKEN}"
 
@@ -89,6 +91,8 @@ class JiraServer:
                 return self._search(body)
             case "POST", ["issue"]:
                 return self._lose(self._create(body))
+            case "POST", ["issueLink"]:
+                return self._link(body)
             case method, ["issue", key, *rest]:
                 issue = self.issues.get(key) if self.sees_project else None
                 if issue is None:
@@ -139,6 +143,19 @@ class JiraServer:
             {"id": "10002", "name": "Sub-task", "subtask": True},
         ]
         return 200, {"id": "10000", "key": "OPS", "issueTypes": types}
+
+    def _link(self, body: Any) -> Answer:
+        if not self.may_link:
+            return 404, {"errorMessages": ["Issue linking is currently disabled."], "errors": {}}
+        if set(body) - {"type", "inwardIssue", "outwardIssue", "comment"} or body["type"] != {
+            "name": "Relates"
+        }:
+            return 404, {"errorMessages": ["No issue link type with name was found."], "errors": {}}
+        ends = body["inwardIssue"]["key"], body["outwardIssue"]["key"]
+        if not set(ends) <= set(self.issues):
+            return 404, {"errorMessages": ["Issue does not exist."], "errors": {}}
+        self.links.append(ends)
+        return 201, ""
 
     def _search(self, body: Any) -> Answer:
         self.searches += 1

@@ -74,6 +74,7 @@ def test_the_json_form_says_the_same() -> None:
         "state", "why_now", "because", "because_zh", "since", "evidence", "evidence_ids", "tried", "proposed", "commands",
         "knowledge", "links", "subject", "acked_by", "severities", "incidents", "trace_id", "untold", "stops", "common",
             "buttons", "hit", "about", "before", "tickets", "again",
+        "tickets_before", "time",
     }  # fmt: skip
 
 

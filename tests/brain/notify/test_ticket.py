@@ -63,6 +63,8 @@ class ServiceNow:
         id_ = request.path.removeprefix(TABLE).strip("/")
         if not request.path.startswith(TABLE):
             return 400, {"error": {"message": "Requested URI does not represent any resource"}}
+        if request.method == "GET" and id_ in self.records:
+            return 200, {"result": self.records[id_]}
         if request.method == "GET":
             asked = dict(pair.split("=", 1) for pair in request.query["sysparm_query"].split("^"))
             found = [one for one in self.records.values() if asked.items() <= one.items()]
@@ -169,6 +171,41 @@ async def test_an_answer_that_was_lost_makes_no_second_ticket(tmp_path: Path) ->
             await channel.close()
 
 
+LOOK = {"path": f"{TABLE}/$ticket", "state": "result.state", "closed": ["6", "7"]}
+
+
+@pytest.mark.parametrize(
+    ("more", "state", "made"),
+    [
+        pytest.param({}, "6", 2, id="gpuward has closed it"),
+        pytest.param({"close": None}, "1", 1, id="only people close it, and nobody can ask"),
+        pytest.param({"look": LOOK}, "7", 2, id="it says that it is closed"),
+        pytest.param({"look": LOOK}, "2", 1, id="somebody has opened it again"),
+    ],
+)
+async def test_what_is_back_has_another_ticket_where_the_former_is_closed(
+    tmp_path: Path, more: dict[str, Any], state: str, made: int
+) -> None:
+    """It has a key of its own, and may name the former one; what is open is commented."""
+    desk = ServiceNow()
+    opens = WANT["open"] | {"body": WANT["open"]["body"] | {"u_former": "$former"}}
+    async with receiving(desk.api) as it:
+        channel = tickets(it.url, tmp_path, open=opens, **more)
+        for number, what in enumerate(("open", "resolve"), 1):
+            await channel.send(message(what, number))
+        desk.records["sys1"]["state"] = state
+        known = await channel.send(message("open", 3, tickets_before={"desk": "sys1"}, time=2))
+        await channel.close()
+    assert (desk.made, known) == (made, f"sys{made}")
+    assert desk.records["sys1"]["u_former"] == ""
+    if made == 2:
+        assert (desk.records["sys2"]["correlation_id"], desk.records["sys2"]["u_former"]) == (
+            "inc-1.2",
+            "sys1",
+        )
+        assert desk.headers[-1]["Idempotency-Key"] == "inc-1.2"
+
+
 async def test_a_deleted_ticket_is_opened_anew_and_a_wrong_path_is_an_error(tmp_path: Path) -> None:
     """The search says which of the two a 404 is."""
     desk = ServiceNow()
@@ -216,6 +253,9 @@ async def test_an_answer_without_a_ticket_is_no_delivery(tmp_path: Path) -> None
         ({"comment": {"body": {"text": "$text"}}}, "channels.desk.comment: $ticket stands nowhere in it"),
         ({"close": {"path": "/close"}}, "channels.desk.close: $ticket stands nowhere in it"),
         ({"find": {"path": "/all", "ticket": "0.id"}}, "channels.desk.find: $key stands nowhere in it"),
+        ({"look": LOOK | {"path": "/x"}}, "channels.desk.look.path: $ticket stands nowhere in it"),
+        ({"look": LOOK | {"closed": []}}, "channels.desk.look.closed: is empty"),
+        ({"look": LOOK | {"state": ""}}, "channels.desk.look.state: is missing"),
         ({"find": None, "open": {"ticket": "id"}}, "channels.desk.open: $key stands nowhere in it"),
         (
             {"find": {"method": "GET", "body": {"k": "$key"}, "ticket": "id"}},
