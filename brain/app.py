@@ -151,8 +151,20 @@ async def run(
         )
         if before is None:
             return
-        signing_key.check(config)
-        server = stack.enter_context(nats_server.embedded(config)) if config.embedded else None
+        key_folder = config.signing_key.parent
+        if not await when_writable(key_folder, lambda: signing_key.check(config), alerts, stop):
+            return
+        server = None
+        if config.embedded:
+            server = await when_writable(
+                config.data_dir,
+                lambda: stack.enter_context(nats_server.embedded(config)),
+                alerts,
+                stop,
+                in_thread=False,
+            )
+            if server is None:
+                return
         jwts = operator_mode.of(config)
         own_seed = jwts.user.seed if jwts else ""
         nats = CurrentClient()
@@ -175,7 +187,8 @@ async def run(
                 ca_file=server.ca_file if server else None,
             )
 
-        connection = await when_writable(server.folder if server else config.data_dir, reached, alerts, stop)
+        elsewhere = server.folder if server and config.nats.embedded.store else config.data_dir
+        connection = await when_writable(elsewhere, reached, alerts, stop)
         if connection is None:
             return
 
@@ -200,11 +213,14 @@ async def run(
             connection,
             name,
             stop,
+            opened=partial(when_writable, key_folder, alerts=alerts, stop=stop),
             silent=never_answered(config.signing_key, alerts),
             after_s=config.nobody_leads_after_s,
         ):
             return
-        signer = keys.CurrentSigner(config.signing_key)
+        signer = await when_writable(key_folder, lambda: keys.CurrentSigner(config.signing_key), alerts, stop)
+        if signer is None:
+            return
 
         # The replica of the engine, and whether this brain may act.
         disk = DiskWatch(

@@ -6,6 +6,7 @@ It blocks for as long as the disk does: call it in a thread that can be abandone
 import contextlib
 import errno
 import os
+import stat
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +15,7 @@ from agent.shared import files
 
 NAME = "disk.trial"
 _SIZE = 4096  # bytes
+_FOLDERS = ("cell", "nats", "nats/keys")  # of a data folder, without which no brain starts
 _DENIED = (errno.EACCES, errno.EPERM)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -79,9 +81,9 @@ def try_folder(folder: Path, error: BaseException | None) -> DiskTrial:
     """
     met = error.__cause__ if error is not None and error.__cause__ is not None else error
     state = _of(met) if isinstance(met, OSError) else DiskState.FAILING
-    if state is not DiskState.FULL and not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises what it is asked about
+    if state is not DiskState.FULL and _is_missing(folder):
         return DiskTrial(state=DiskState.WELL)
-    if isinstance(met, OSError) and state is not DiskState.FAILING:
+    if isinstance(met, OSError) and state is not DiskState.FAILING and _is_about(met, folder):
         return DiskTrial(state=state, why=_met(met))
     found = try_disk(folder)
     if found.state is DiskState.WELL and (theirs := _not_ours(folder)):
@@ -89,10 +91,35 @@ def try_folder(folder: Path, error: BaseException | None) -> DiskTrial:
     return found
 
 
+def _is_about(met: OSError, folder: Path) -> bool:
+    """Not where it names a file elsewhere, a program that may not be run, say."""
+    named = Path(os.fsdecode(met.filename)) if isinstance(met.filename, str | bytes) else folder
+    return named.is_relative_to(folder) or folder.is_relative_to(named)
+
+
+def _is_missing(folder: Path) -> bool:
+    """Whether there is certainly no such folder. One below another user's, on a disk that fails, or on a file server that has
+    forgotten it (ESTALE) is not missing.
+    """
+    try:
+        return not stat.S_ISDIR(folder.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+
+
 def _not_ours(folder: Path) -> str:
-    """A file in this folder that cannot be read and written; empty: there is none."""
-    for found in sorted(folder.iterdir()):
-        if found.is_file() and not os.access(found, os.R_OK | os.W_OK, effective_ids=True):
+    """A file of the brain's in this folder, or a folder, that it cannot read and write; empty: there is none. What else lies
+    there (`lost+found` of a disk of its own) may be anybody's.
+    """
+    files_ = [found for found in folder.glob("*") if found.is_file()]
+    below = [
+        found for name in _FOLDERS for found in (folder / name, *folder.glob(f"{name}/*")) if found.exists()
+    ]
+    for found in sorted((*files_, *below)):
+        needed = os.R_OK | os.W_OK | (os.X_OK if found.is_dir() else 0)
+        if not os.access(found, needed, effective_ids=True):
             return str(found)
     return ""
 

@@ -80,6 +80,15 @@ def exclusive(data_dir: Path, run: str = "") -> Iterator[str]:
             lock = stack.enter_context(file.open("a+", encoding="utf-8", errors="replace"))
         except BlockingIOError:
             raise _taken(data_dir) from None
+        except FileExistsError as error:
+            leads = (
+                f"leads to {data_dir.readlink()}, which is not there"
+                if data_dir.is_symlink()
+                else "is no folder"
+            )
+            raise ConfigError(
+                f"data_dir {data_dir} {leads}: mount its disk, or name another folder"
+            ) from error
         except OSError as error:
             raise ConfigError(
                 f"data_dir {data_dir}: {error.strerror}: give a folder that gpuward may write"

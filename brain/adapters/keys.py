@@ -1,9 +1,11 @@
 """Keys on disk: NKEYs (NATS users) and the Ed25519 key that signs commands. Files have mode 0600."""
 
 import base64
+import errno
 import hashlib
 import logging
 import os
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,12 @@ from agent.shared.secret_file import check_seed, warn_if_open
 
 FIRST = "first"  # beside the place of a key that no brain of the cell has made yet
 _SEED_BYTES = 32
+_NO_LINKS = (
+    errno.EPERM,
+    errno.EOPNOTSUPP,
+    errno.ENOSYS,
+    errno.EMLINK,
+)  # of file systems whose files have one name
 _log = logging.getLogger(__name__)
 
 
@@ -71,14 +79,41 @@ def make_first(path: Path) -> Signer:
     return read_signer(first)
 
 
-def put_first(path: Path) -> None:
-    """Puts the key of `make_first` in its place."""
-    beside(path, FIRST).replace(path)
+def put_first(path: Path) -> bool:
+    """Puts the key of `make_first` in its place; a key that was brought there meanwhile stays. True."""
+    try:
+        _place(beside(path, FIRST), path)
+    except FileNotFoundError:
+        if not path.exists():  # else another brain, whose file is the same one, has put it there
+            raise
+    return True
+
+
+def drop_first(path: Path) -> bool:
+    """Removes the key of `make_first`: the cell has another one. True."""
+    beside(path, FIRST).unlink(missing_ok=True)
+    return True
 
 
 def _make_signer(path: Path) -> None:
+    """Of several that make it at once, on a file server too, all have the key of the first one."""
     if not path.exists():
-        _write(path, base64.b64encode(os.urandom(_SEED_BYTES)) + b"\n")
+        made = beside(path, secrets.token_hex(4))
+        _write(made, base64.b64encode(os.urandom(_SEED_BYTES)) + b"\n")
+        _place(made, path)
+
+
+def _place(made: Path, path: Path) -> None:
+    """Gives a file its name, if no other one has it by now; else it is removed. OSError: it lies where it was."""
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        if error.errno not in _NO_LINKS or path.exists():
+            raise
+        made.replace(path)
+    made.unlink(missing_ok=True)
 
 
 def load_signer(path: Path) -> Signer:

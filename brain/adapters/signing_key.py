@@ -13,21 +13,21 @@ from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 
 
-def check(config: BrainConfig) -> None:
-    """ConfigError: the key is gone, and nodes trust it, or it is another one than its public half says; it says what to do.
+def check(config: BrainConfig) -> bool:
+    """True. ConfigError: the key is gone, and nodes trust it, or it is another one than its public half says; it says what to do.
     Also when a file of the cell cannot be read.
     """
     key = config.signing_key
     if key.exists():
         _check_half(key)
-        return
+        return True
     trust = TrustFile(config.cell_dir)
     # Who was let in by hand, or stands in brain.toml, may never have heard of a key: nodes come before the brain's first start.
     joined = {name for name, node in CellRegistry(config.registry_file).nodes().items() if node.by != BY_HAND}
     nodes = {*joined, *read_confirmed(trust.confirmed_file)}
     public = key.with_name(f"{key.name}.pub")
     if not (nodes or trust.state().serial or public.exists()):
-        return
+        return True
     who = counted(len(nodes), "node") if nodes else "the nodes that were told of it"
     raise ConfigError(
         f"{key} is gone, and {who} would obey no other: put it back from your backup (mode 0600, the brain's user). If it is "

@@ -21,8 +21,13 @@ async def change(client: Client, stream: str, keys: Mapping[str, Any]) -> None:
     NotFoundError: it is not there. APIError: the servers refuse. `LOST`: they do not answer.
     """
     found = (await _asked(client, f"STREAM.INFO.{stream}", {}))["config"]
-    if any(found.get(key) != value for key, value in keys.items()):
+    if not all(_same(found.get(key), value) for key, value in keys.items()):
         await _asked(client, f"STREAM.UPDATE.{stream}", {**found, **keys})
+
+
+def _same(there: Any, wanted: Any) -> bool:
+    """The servers leave out what is 0, false or empty."""
+    return bool(there == wanted or not (there or wanted))
 
 
 async def _asked(client: Client, what: str, body: Mapping[str, Any]) -> Any:

@@ -24,6 +24,7 @@ _OURS = (
 _ENSURE_TRIES = 20
 _ENSURE_PAUSE_S = 0.25
 _NO_ROOM = 10047  # the server's "insufficient storage resources available"
+_OVERLAP = 10065  # "subjects overlap with an existing stream"
 _NO_PEERS = 10005  # a cluster's "no suitable peers for placement", for this or another reason
 
 
@@ -34,7 +35,8 @@ class NoRoom(Error):
 async def ensure(client: Client, wanted: StreamConfig, key: str, *, least: int, alone: bool = False) -> None:
     """Creates a stream or updates its limits, and how many copies there are at least. Where the server has no room for its
     max_bytes it gets less, down to `least`; `key` is the key of max_bytes in the configuration. `alone`: no other brain has set
-    its limits, so they may become smaller. ConfigError: the stream exists with other subjects or storage.
+    its limits, so they may become smaller. ConfigError: the stream exists with other subjects or storage, or another
+    one has its subjects.
     """
     manager = client.jsm()
     for _ in range(_ENSURE_TRIES):
@@ -67,6 +69,11 @@ async def _add(manager: JetStreamManager, wanted: StreamConfig, key: str, least:
         try:
             await manager.add_stream(wanted.evolve(max_bytes=bytes_))
         except APIError as error:
+            if error.err_code == _OVERLAP:
+                raise ConfigError(
+                    f"another stream of these NATS servers has subjects of {wanted.name} ({', '.join(wanted.subjects or [])}), "
+                    "and was not made by gpuward: `nats stream ls --subjects` names it. Take them from it, or set another `cell`"
+                ) from error
             if not _no_room(error):
                 raise
             if bytes_ < 2 * least:

@@ -9,9 +9,10 @@ import os
 import pwd
 import time
 from asyncio import Future
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agent.contract.errors import ConfigError
 from agent.shared.tasks import abandonable, unless
@@ -25,21 +26,33 @@ _log = logging.getLogger(__name__)
 
 
 async def when_writable(
-    folder: Path, opening: Callable[[], T], alerts: BrainAlerts, stop: asyncio.Event
+    folder: Path,
+    opening: Callable[[], T],
+    alerts: BrainAlerts,
+    stop: asyncio.Event,
+    *,
+    in_thread: bool = True,
 ) -> T | None:
     """What `opening` opens below this folder. While nothing can be written there it is tried again, and people hear of it after a
     while; None: until `stop`. ConfigError, OSError: there is no such folder, it is in use, or the reason is another one.
+
+    `in_thread`: not so what starts a process that ends with the thread which has started it; that holds up the event loop.
     """
-    opened = await unless(stop, _opened(folder, opening, alerts))
+    run = partial(abandonable, opening, "opening") if in_thread else partial(_here, opening)
+    opened = await unless(stop, _opened(folder, run, alerts))
     if opened is None:
         _log.info("asked to stop while %s could not be opened", folder)
     return opened
 
 
-async def _opened(folder: Path, opening: Callable[[], T], alerts: BrainAlerts) -> T:
+async def _here(opening: Callable[[], T]) -> T:
+    return opening()
+
+
+async def _opened(folder: Path, run: Callable[[], Coroutine[Any, Any, T]], alerts: BrainAlerts) -> T:
     began_s, said = time.monotonic(), False
     while True:
-        work = asyncio.ensure_future(abandonable(opening, "opening"))
+        work = asyncio.ensure_future(run())
         while not work.done():
             await asyncio.wait({work}, timeout=disk_watch.HANGS_S)
             error = _error(work)
@@ -85,7 +98,10 @@ def _text(folder: Path, found: DiskTrial) -> str:
 
 def _todo(folder: Path, state: DiskState) -> str:
     if state is DiskState.DENIED:
-        return f"As root: `chown -R {_us()}: {folder}`, and `chmod -R u+rwX {folder}`"
+        return (
+            f"As root: `chown -R {_us()}: {folder}`, and `chmod -R u+rwX {folder}`; the folders above it must let that user pass "
+            f"(`namei -l {folder}`)"
+        )
     if state is DiskState.READ_ONLY:
         return f"{disk_watch.TODO[state]}. In a unit of systemd it must be in ReadWritePaths=, too"
     return disk_watch.TODO[state]

@@ -320,6 +320,11 @@ async def test_another_stream_of_our_name_is_refused(tmp_path: Path) -> None:
             await connection.jetstream().add_stream(name=subjects.stream("c"), subjects=["other.>"])
             with pytest.raises(ConfigError, match="not made by gpuward"):
                 await log.ensure(connection, "c", SMALL)
+            await connection.jetstream().add_stream(name="theirs", subjects=["ward.d.>"])
+            with pytest.raises(
+                ConfigError, match=r"has subjects of WARD_d \(ward.d.event.>, ward.d.input.>\)"
+            ):
+                await log.ensure(connection, "d", SMALL)
 
 
 async def test_a_log_that_is_larger_than_the_server_allows_becomes_smaller(tmp_path: Path) -> None:
@@ -406,3 +411,10 @@ async def test_what_a_person_has_set_of_a_stream_is_kept(tmp_path: Path) -> None
             assert kept.placement.tags == ["ssd"]
             assert kept.max_bytes == 128 * 1024**2
             assert kept.max_msgs_per_subject == -1, "the log would lose messages"
+            changed = await connection.subscribe(f"$JS.EVENT.ADVISORY.STREAM.UPDATED.{name}")
+            for limit in (128, 128, 192):
+                await log.ensure(connection, "c", LogConfig(max_bytes=limit * 1024**2), alone=True)
+            await changed.next_msg(5)
+            assert not changed.pending_msgs, (
+                "what is as it should be is not written back over what a person edits"
+            )

@@ -1,8 +1,11 @@
 """One key is made for a log, whoever is started: real claims on a real server."""
 
 import asyncio
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,11 +28,11 @@ def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
         yield server
 
 
-def of(folder: Path, server: NatsServer, cell: str) -> BrainConfig:
+def of(folder: Path, server: NatsServer, cell: str, **more: Any) -> BrainConfig:
     """A brain's configuration with a folder of its own."""
     folder.mkdir(exist_ok=True)
     given = {"data_dir": str(folder), "cell": cell, "nats": {"url": server.url}, "log": {"max_bytes": 2**26}}
-    return config.parse(given, "test", folder)
+    return config.parse(given | more, "test", folder)
 
 
 async def settled(brain: BrainConfig, name: str) -> str:
@@ -86,3 +89,61 @@ async def test_a_log_that_others_have_begun_takes_no_claim(tmp_path: Path, serve
     async with client(server.url) as asked:
         await asked.jsm().purge_stream(subjects.stream("begun"))
     assert "and another brain has written" in await settled(of(tmp_path / "b2", server, "begun"), "b2")
+
+
+async def test_a_key_that_is_brought_to_a_brain_that_waits_stays(tmp_path: Path, server: NatsServer) -> None:
+    """`gpuward cell take` while the servers are away, or between the claim and the key: nodes obey that one."""
+    for cell, when, then in (
+        ("waiting", "make_first", keys.make_first),
+        ("claiming", "put_first", keys.put_first),
+    ):
+        brain = of(tmp_path / cell, server, cell)
+        brought: list[keys.Signer] = []
+
+        def bring(key: Path, then: Any = then, brought: Any = brought) -> Any:
+            brought.append(keys.load_signer(key))
+            return then(key)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(keys, when, bring)
+            assert await settled(brain, "b1") == brought[0].key_id
+        assert {file.name for file in brain.data_dir.iterdir()} == {"signing.key", "signing.key.pub"}
+        await without_log(server, cell)
+
+
+async def test_brains_with_one_file_for_their_key_have_one_key(tmp_path: Path, server: NatsServer) -> None:
+    """On a file server, say: whoever is faster, the key that was claimed lies there, and all have it."""
+    for number in range(5):
+        cell, key = f"shared{number}", tmp_path / f"{number}.key"
+        names = ("b1", "b2", "b3")
+        brains = [of(tmp_path / f"{name}-{cell}", server, cell, signing_key_file=str(key)) for name in names]
+        said = await asyncio.gather(*(settled(*one) for one in zip(brains, names, strict=True)))
+        (claim,) = await whole_log(server.url, cell)
+        (made,) = {keys.read_signer(key).key_id, *said}
+        assert made in claim.decode()
+        assert [file.name for file in tmp_path.glob(f"{number}.key*")] == [key.name]
+        await without_log(server, cell)
+
+
+async def test_a_brain_that_has_lost_its_folder_is_told_so(tmp_path: Path, server: NatsServer) -> None:
+    """Its disk is not mounted: nobody else has the key that it is to bring."""
+    await settled(of(tmp_path / "b1", server, "unmounted"), "b1")
+    told = await settled(of(tmp_path / "empty", server, "unmounted"), "b1")
+    assert f"mount the disk of {tmp_path / 'empty'}, or put the folder back from your backup" in told
+    await without_log(server, "unmounted")
+
+
+async def test_a_key_that_cannot_be_written_is_no_matter_of_the_servers(
+    tmp_path: Path, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for its folder waits for this, too (brain/leader/start_folder.py)."""
+    brain = of(tmp_path / "b1", server, "full")
+    with monkeypatch.context() as patched:
+
+        def refuse(_: Path) -> bool:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        patched.setattr(keys, "put_first", refuse)
+        assert "cannot be made: No space left on device" in await settled(brain, "b1")
+    assert await settled(brain, "b1") == keys.read_signer(brain.signing_key).key_id
+    await without_log(server, "full")

@@ -139,7 +139,7 @@ def test_a_lost_signing_key_is_not_replaced_where_nodes_obey_it(known: str, tmp_
             keys.load_signer(signing)
             signing.unlink()
     said = "is gone, and 1 node would obey" if known in ("joined", "confirmed") else "is gone, and the nodes"
-    attempts: tuple[Callable[[], None], ...] = (
+    attempts: tuple[Callable[[], object], ...] = (
         lambda: signing_key.check(config),
         lambda: rotation.begin(KeyKind.SIGNING, now=NOW_S, overlap_s=1),
     )

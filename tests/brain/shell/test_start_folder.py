@@ -1,6 +1,7 @@
 """A brain is started whose folder takes nothing: what people hear, what goes on, and what is refused at once."""
 
 import asyncio
+import errno
 import os
 import subprocess
 import tempfile
@@ -233,6 +234,65 @@ def test_a_folder_of_another_user(shared: Path) -> None:
     assert as_nobody(look) == f"denied {history}: Permission denied"
     os.chown(history, NOBODY, NOBODY)
     assert as_nobody(look) == "well "
+    below = shared / "cell"
+    below.mkdir(mode=0o700)
+    assert as_nobody(look) == f"denied {below}: Permission denied"
+    os.chown(below, NOBODY, NOBODY)
+    registry = below / "registry.json"
+    registry.touch(mode=0o600)
+    assert as_nobody(look) == f"denied {registry}: Permission denied"
+    os.chown(registry, NOBODY, NOBODY)
+    (shared / "lost+found").mkdir(mode=0o700)
+    assert as_nobody(look) == "well "
     shared.chmod(0o700)
     os.chown(shared, 0, 0)
     assert as_nobody(look).startswith("denied ")
+
+
+@pytest.mark.root
+def test_a_folder_below_one_of_another_user(shared: Path) -> None:
+    """It is there, and nobody may look: that is no folder that is missing."""
+    mine = shared / "mine"
+    mine.mkdir()
+    os.chown(mine, NOBODY, NOBODY)
+    shared.chmod(0o700)
+
+    def look() -> str:
+        try:
+            with exclusive(mine):
+                return "open"
+        except ConfigError as error:
+            return f"{try_folder(mine, error).state}"
+
+    assert as_nobody(look) == "denied"
+
+
+def test_a_file_server_that_has_forgotten_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails, and is not missing: a brain that ended over and over would tell nobody."""
+    stale = OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    def forgotten(*_: object, **__: object) -> None:
+        raise stale
+
+    monkeypatch.setattr(Path, "stat", forgotten)
+    monkeypatch.setattr(os, "open", forgotten)
+    found = try_folder(tmp_path, stale)
+    assert (found.state, found.why) == (DiskState.FAILING, os.strerror(errno.ESTALE))
+
+
+def test_a_program_that_may_not_be_run_is_no_matter_of_the_folder(tmp_path: Path) -> None:
+    """`nats-server` on a disk that is mounted noexec: whoever gave the folder back would wait for ever."""
+    for named, state in (
+        ("/usr/bin/nats-server", DiskState.WELL),
+        (str(tmp_path / "lock"), DiskState.DENIED),
+    ):
+        error = PermissionError(errno.EACCES, os.strerror(errno.EACCES), named)
+        assert try_folder(tmp_path, error).state is state
+
+
+def test_a_link_that_leads_nowhere_is_said(tmp_path: Path) -> None:
+    """The disk that it leads to is not mounted."""
+    link = tmp_path / "data"
+    link.symlink_to(tmp_path / "disk")
+    with pytest.raises(ConfigError, match=f"leads to {tmp_path}/disk, which is not there: mount its disk"):
+        exclusive(link).__enter__()
