@@ -174,9 +174,10 @@ async def run(
         snapshots = Snapshots(config.data_dir / "state.snapshot")
 
         # How NATS is reached: with a key that the first start of an embedded server makes, where its disk lets it.
+        if server and not await when_writable(server.folder, server.make_brain_key, alerts, stop):
+            return
+
         def reached() -> NatsConnection:
-            if server:
-                server.make_brain_key()
             return brain_connection(
                 config.nats,
                 name=f"gpuward brain {name}",
@@ -187,8 +188,7 @@ async def run(
                 ca_file=server.ca_file if server else None,
             )
 
-        elsewhere = server.folder if server and config.nats.embedded.store else config.data_dir
-        connection = await when_writable(elsewhere, reached, alerts, stop)
+        connection = await when_writable(config.data_dir, reached, alerts, stop)
         if connection is None:
             return
 

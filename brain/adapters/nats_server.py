@@ -86,12 +86,13 @@ class NatsServer:
         """The file with the seed of the brain's own NKEY; `start` creates it."""
         return self._folder / "keys" / "brain.nk"
 
-    def make_brain_key(self) -> None:
-        """Creates `brain_seed_file` where `start` could not, for want of space. ConfigError: nor can it now."""
+    def make_brain_key(self) -> Path:
+        """`brain_seed_file`, made where `start` could not, for want of space. ConfigError: nor can it now."""
         try:
             keys.nkeys_in_force(self.brain_seed_file)
         except OSError as error:
             raise ConfigError(f"{self.brain_seed_file} cannot be written: {error.strerror}") from error
+        return self.brain_seed_file
 
     def node_seed_file(self, name: str, nodes: Iterable[str] = ()) -> Path:
         """Returns the seed file of a user that speaks for `nodes` (default: the node `name`); creates it if needed.
