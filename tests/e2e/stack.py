@@ -101,24 +101,21 @@ class Stack:
         )
         self.wait_for(lambda: _listens(self.page_port), "the receiver listens")
 
-    def start_brain(self, *, leads: bool = True, caught_up: bool = True) -> None:
+    def start_brain(self, *, leads: bool = True, caught_up: bool = True, says: str = "") -> None:
         """The brain, until its API answers and it leads; not `leads`: until it has read everything; not `caught_up` either: until
-        it has begun to.
+        it has begun to. `says`: until that stands in its log, where it cannot start.
         """
         self._spawn(
             "brain", [str(self.programs / "gpuward"), "run", "--config", str(self.folder / "brain.toml")]
         )
-        if leads:
+        if says:
+            self.wait_for(lambda: says in self.log("brain"), says)
+        elif leads:
             self.wait_for(self._ready, "the brain leads and has its rules")
         elif caught_up:
             self.wait_for(lambda: self.get("/api/v1/status").get("caught_up"), "the brain has read the log")
         else:
             self.wait_for(lambda: self.get("/api/v1/status").get("inputs"), "the brain reads the log")
-
-    def run_brain(self) -> subprocess.CompletedProcess[str]:
-        """A brain that ends by itself, since it cannot start; how."""
-        command = [str(self.programs / "gpuward"), "run", "--config", str(self.folder / "brain.toml")]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
 
     def _ready(self) -> bool:
         status = self.get("/api/v1/status")

@@ -77,9 +77,10 @@ class Reader:
                 self._up.wait()
 
     def _env(self) -> dict[str, str]:
+        """Wide: a table stays one, whatever this machine's own agent tells meanwhile."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("GPUWARD_")}
         path = f"{BIN}:{own.get('PATH', '')}"
-        return own | {"PATH": path, "COLUMNS": "100", "GPUWARD_URL": f"http://127.0.0.1:{self._port}"}
+        return own | {"PATH": path, "COLUMNS": "200", "GPUWARD_URL": f"http://127.0.0.1:{self._port}"}
 
     def _logs(self) -> str:
         logs = sorted((self._folder / ".gpuward" / "logs").glob("*.log"))

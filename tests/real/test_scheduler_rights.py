@@ -32,6 +32,6 @@ async def test_a_right_that_is_missing_is_named_at_the_start(tmp_path: Path) -> 
             (trouble,) = status["troubles"]
             assert (
                 trouble["text"]
-                == "scheduler k8s: this brain's account may not create pods/eviction, patch nodes/status"
+                == "scheduler k8s: this brain's account may not create pods/eviction, patch nodes/status, list nodes"
             )
             assert plane.taints("gpu1") == []
