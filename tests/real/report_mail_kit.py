@@ -46,8 +46,13 @@ class Brains:
         self.now = AT_8 - 3600
         self.leader = ""
         self.noted: list[str] = []
-        self.alert = ""
+        self.alerts: dict[str, str] = {}  # brain -> what it tells people
         self.behind = False
+
+    @property
+    def alert(self) -> str:
+        """What whoever leads tells people."""
+        return self.alerts.get(self.leader, "")
 
     def brain(self, name: str, mail_url: str, *tables: dict[str, Any]) -> "OneBrain":
         """Another one."""
@@ -90,7 +95,8 @@ class OneBrain:
 
     def of(self, _: str) -> Any:
         """As in BrainAlerts."""
-        return lambda text: setattr(self.brains, "alert", text) if self.leads() or not text else None
+        told = self.brains.alerts
+        return lambda text: told.update({self.name: text}) if self.leads() or not text else None
 
     def required(self) -> Any:
         """As in CurrentClient."""
