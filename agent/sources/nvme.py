@@ -5,10 +5,10 @@ answer, and the thread that asked it waits in the kernel until that has reset or
 """
 
 import asyncio
+import ctypes
 import fcntl
 import os
 import struct
-from array import array
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -153,10 +153,10 @@ def health_page(device: str) -> bytes:
 
     OSError: it is gone, or was reset meanwhile, or has no such page. PermissionError: we may not ask.
     """
-    page = array("B", bytes(PAGE_BYTES))
-    address, _ = page.buffer_info()
+    page = ctypes.create_string_buffer(PAGE_BYTES)
     command = _COMMAND.pack(
-        *(_GET_LOG_PAGE, 0, _ALL_NAMESPACES, 0, 0, 0, address, 0, PAGE_BYTES, _CDW10), *(0,) * 7
+        *(_GET_LOG_PAGE, 0, _ALL_NAMESPACES, 0, 0, 0, ctypes.addressof(page), 0, PAGE_BYTES, _CDW10),
+        *(0,) * 7,
     )
     file = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -166,4 +166,4 @@ def health_page(device: str) -> bytes:
             os.close(file)
     if status:
         raise OSError(f"{device} answered Get Log Page with status {status:#x}")
-    return page.tobytes()
+    return page.raw
