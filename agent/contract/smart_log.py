@@ -4,16 +4,13 @@ NVM Express Base Specification 2.0, "SMART / Health Information (Log Identifier 
 shares in percent, times in minutes.
 """
 
-import struct
 from dataclasses import dataclass
 
 PAGE = 0x02  # Log Identifier
 PAGE_BYTES = 512
-# Critical Warning, temperature (K), available spare, its threshold, percentage used; the counters stand apart.
-_HEAD = struct.Struct("<BHBBB")
-_MEDIA_ERRORS = slice(160, 176)
-_CRITICAL_MIN = struct.Struct("<I")
-_CRITICAL_MIN_AT = 196
+# Where its fields are.
+_WARNING, _KELVIN, _SPARE_LEFT, _THRESHOLD, _USED = 0, slice(1, 3), 3, 4, 5
+_MEDIA_ERRORS, _CRITICAL_MIN = slice(160, 176), slice(196, 200)
 # Bits of Critical Warning.
 _SPARE, _TEMPERATURE, _UNRELIABLE, _READ_ONLY, _BACKUP, _PERSISTENT_MEMORY = range(6)
 _ZERO_C = 273  # in kelvin, as the specification rounds
@@ -48,10 +45,12 @@ def smart_log(page: bytes) -> SmartLog:
     """Reads a page of PAGE_BYTES; ValueError for one of another length."""
     if len(page) != PAGE_BYTES:
         raise ValueError(f"a SMART / Health log has {PAGE_BYTES} bytes, not {len(page)}")
-    warning, kelvin, spare, threshold, used = _HEAD.unpack_from(page)
 
     def set_(bit: int) -> bool:
-        return bool(warning >> bit & 1)
+        return bool(page[_WARNING] >> bit & 1)
+
+    def number(field: slice) -> int:
+        return int.from_bytes(page[field], "little")
 
     return SmartLog(
         spare_warning=set_(_SPARE),
@@ -59,10 +58,10 @@ def smart_log(page: bytes) -> SmartLog:
         unreliable=set_(_UNRELIABLE),
         read_only=set_(_READ_ONLY),
         unprotected=set_(_BACKUP) or set_(_PERSISTENT_MEMORY),
-        temperature_c=kelvin - _ZERO_C,
-        spare_percent=spare,
-        spare_threshold_percent=threshold,
-        used_percent=used,
-        media_errors=min(_MOST, int.from_bytes(page[_MEDIA_ERRORS], "little")),
-        critical_min=_CRITICAL_MIN.unpack_from(page, _CRITICAL_MIN_AT)[0],
+        temperature_c=number(_KELVIN) - _ZERO_C,
+        spare_percent=page[_SPARE_LEFT],
+        spare_threshold_percent=page[_THRESHOLD],
+        used_percent=page[_USED],
+        media_errors=min(_MOST, number(_MEDIA_ERRORS)),
+        critical_min=number(_CRITICAL_MIN),
     )
