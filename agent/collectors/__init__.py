@@ -22,6 +22,7 @@ from agent.collectors.link import LinkCollector
 from agent.collectors.mount import MountCollector
 from agent.collectors.nic import NicCollector
 from agent.collectors.node import NodeCollector
+from agent.collectors.nvme import NvmeCollector
 from agent.collectors.service import ServiceCollector
 from agent.collectors.stuck import StuckCollector
 from agent.collectors.subnet import SubnetCollector
@@ -51,6 +52,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     JobLogCollector,
     NodeCollector,
     MountCollector,
+    NvmeCollector,
     ClockCollector,
     InventoryCollector,
     AgentHealthCollector,

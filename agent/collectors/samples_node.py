@@ -5,6 +5,8 @@ A part of agent.collectors.samples, which lists them all.
 
 from dataclasses import dataclass
 
+from agent.contract.smart_log import SmartLog
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BondSlave:
@@ -163,4 +165,20 @@ class Inventory:
     mono_s: float = 0.0
 
 
-NodeSample = Bond | NicCounters | LoadedModules | Memory | Pressure | Mount | WallClock | Inventory
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvmeHealth:
+    """What one NVMe controller says of its disk. Texts are empty where they are not known."""
+
+    # `nvme0`
+    name: str
+    # None: it has not answered for `waited_s`.
+    log: SmartLog | None
+    waited_s: float = 0.0
+    model: str = ""
+    serial: str = ""
+    mono_s: float = 0.0
+
+
+NodeSample = (
+    Bond | NicCounters | LoadedModules | Memory | Pressure | Mount | WallClock | Inventory | NvmeHealth
+)

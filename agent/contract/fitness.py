@@ -10,6 +10,6 @@ GROUPS = {
     "degraded": "GPUs that work, but not as they should: memory to replace, NVLinks or PCIe lanes missing, throttled",
     "software": "NVIDIA's user space, kernel modules beside the driver, watched services",
     "network": "InfiniBand and Ethernet: devices, ports, links, bonds",
-    "storage": "file systems: hung, gone, full",
+    "storage": "file systems: hung, gone, full; NVMe disks: read-only, unreliable, silent",
     "host": "memory that runs out, pressure, the clock",
 }

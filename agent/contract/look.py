@@ -34,7 +34,7 @@ RESTATED = frozenset(
             "bond.lacp",
         ),
         *("service.state", "mount.state", "mount.space", "node.module", "node.memory", "node.pressure"),
-        *("node.clock", "node.inventory"),
+        *("node.clock", "node.inventory", "disk.health"),
     )
 )
 
@@ -55,6 +55,7 @@ SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "bond": ("/proc/net/bonding",),
     "node": ("/proc/modules", "/proc/meminfo", "/proc/pressure", "adjtimex"),
     "mounts": ("statvfs",),
+    "nvme": ("NVMe health log",),
     "inventory": ("/proc and /sys",),
     "power_caps": ("NVML",),
     "nvml": ("NVML", "udev or NVML"),

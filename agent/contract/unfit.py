@@ -236,6 +236,12 @@ TABLE: tuple[Unfit, ...] = (
         by="what",
     ),
     Unfit(
+        kind="disk.health",
+        group="storage",
+        text=lambda name, data: f"disk {name} {_ill_disk(data)}",
+        when=lambda data: bool(_ill_disk(data)),
+    ),
+    Unfit(
         kind="node.memory",
         group="host",
         text=lambda _, data: f"{data['available_mb']} MiB of memory left",
@@ -273,3 +279,12 @@ def text_of(row: Unfit, component: str, data: Data) -> str:
 def _number(data: Data, name: str) -> float:
     value = data.get(name, 0)
     return value if isinstance(value, int | float) else 0
+
+
+def _ill_disk(data: Data) -> str:
+    """What a disk that works no longer as one should says of itself; empty: it works, if worn."""
+    if not data["answers"]:
+        return "does not answer"
+    if data.get("read_only"):
+        return "can only be read"
+    return "is no longer reliable" if data.get("unreliable") else ""

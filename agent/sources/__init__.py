@@ -12,6 +12,7 @@ from agent.sources.mounts import MountSource
 from agent.sources.netlink import NetlinkSource
 from agent.sources.nic import NicSource
 from agent.sources.node import NodeSource
+from agent.sources.nvme import NvmeSource
 from agent.sources.nvml import NvmlSource
 from agent.sources.power_caps import PowerCapSource
 from agent.sources.subnet import SubnetSource
@@ -28,6 +29,7 @@ SOURCES: tuple[type[Source], ...] = (
     BondSource,
     NodeSource,
     MountSource,
+    NvmeSource,
     InventorySource,
     NvmlSource,
     PowerCapSource,

@@ -2,15 +2,15 @@
 
 import asyncio
 import os
-import threading
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from agent.collectors.samples_node import Mount
 from agent.filesystems.mount_table import REMOTE, Listed, reached, watched
 from agent.host import Host
 from agent.options import option
+from agent.sources.apart import Apart
 from agent.sources.base import Emit, Source, SourceSetup
 
 
@@ -22,14 +22,6 @@ class MountSourceOptions:
     mount_deadline_s: float = option(
         10.0, "a file system that does not answer within this time hangs", unit="s", least=0.05
     )
-
-
-@dataclass(slots=True, kw_only=True)
-class _Query:
-    """A statvfs that was started."""
-
-    thread: threading.Thread
-    since_s: float
 
 
 class MountSource(Source):
@@ -46,11 +38,8 @@ class MountSource(Source):
     def __init__(self, host: Host, options: MountSourceOptions, *, expected: tuple[str, ...] = ()) -> None:
         self._host = host
         self._expected = expected
-        self._period_s, self._deadline_s = options.mount_interval_s, options.mount_deadline_s
-        # Path → its last query.
-        self._queries: dict[str, _Query] = {}
-        # A look and a period do not share the answers of one query.
-        self._turn = asyncio.Lock()
+        self._period_s = options.mount_interval_s
+        self._queries = Apart[Mount](host, "statvfs", deadline_s=options.mount_deadline_s)
 
     @classmethod
     def of(cls, setup: SourceSetup) -> Self:
@@ -69,10 +58,6 @@ class MountSource(Source):
 
     async def once(self, emit: Emit) -> None:
         """Every file system once; returns after the deadline at the latest."""
-        async with self._turn:
-            await self._query_all(emit)
-
-    async def _query_all(self, emit: Emit) -> None:
         listed = {mount.path: mount for mount in watched(self._host, self._expected)}
         now_s = self._host.mono_s()
         for path in self._expected:
@@ -80,49 +65,20 @@ class MountSource(Source):
                 emit(Mount(path=path, fstype="", remote=True, state="gone", mono_s=now_s))
         if not self._host.live:  # a recorded machine's file systems cannot be queried
             return
-        loop = asyncio.get_running_loop()
-        answers: asyncio.Queue[Mount] = asyncio.Queue()
-        waiting = {path for path, mount in listed.items() if self._query(mount, loop, answers)}
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._deadline_s):
-                while waiting:
-                    answer = await answers.get()
-                    waiting.discard(answer.path)
-                    emit(answer)
-        now_s = self._host.mono_s()
-        for path, query in self._queries.items():
-            if (
-                path in listed
-                and query.thread.is_alive()
-                and (path in waiting or now_s - query.since_s > self._deadline_s)
-            ):
-                emit(
-                    Mount(
-                        path=path,
-                        fstype=listed[path].fstype,
-                        remote=listed[path].fstype in REMOTE,
-                        state="hung",
-                        waited_s=now_s - query.since_s,
-                        mono_s=now_s,
-                    )
+        queries = {path: partial(_statvfs, self._host, mount) for path, mount in listed.items()}
+        hung = await self._queries.ask(queries, lambda _, answer: emit(answer))
+        for path, waited_s in hung.items():
+            fstype = listed[path].fstype
+            emit(
+                Mount(
+                    path=path,
+                    fstype=fstype,
+                    remote=fstype in REMOTE,
+                    state="hung",
+                    waited_s=waited_s,
+                    mono_s=self._host.mono_s(),
                 )
-
-    def _query(self, mount: Listed, loop: asyncio.AbstractEventLoop, answers: "asyncio.Queue[Mount]") -> bool:
-        """Starts a query; False when the last one has not returned yet."""
-        query = self._queries.get(mount.path)
-        if query is not None and query.thread.is_alive():
-            return False
-
-        def work() -> None:
-            answer = _statvfs(self._host, mount)
-            with suppress(RuntimeError):  # the loop was closed meanwhile
-                loop.call_soon_threadsafe(answers.put_nowait, answer)
-
-        # A daemon: the agent can end while it hangs.
-        thread = threading.Thread(target=work, name=f"statvfs {mount.path}", daemon=True)
-        self._queries[mount.path] = _Query(thread=thread, since_s=self._host.mono_s())
-        thread.start()
-        return True
+            )
 
 
 def _statvfs(host: Host, mount: Listed) -> Mount:

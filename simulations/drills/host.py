@@ -49,6 +49,31 @@ def _full(mount: str, used_percent: float = 96.0) -> Fault:
     return Fault(name=f"full {mount}", component=component, fixes=(), symptoms=(full,), recovery=(emptied,))
 
 
+def _read_only_disk() -> Fault:
+    """A disk that says so itself, and that only people replace."""
+    component, model = "disk/nvme0", "simulated"
+    ill = event(
+        "disk.health", component, Severity.ERROR,
+        answers=True, read_only=True, unreliable=False, spare_low=True, worn=False, unprotected=False, hot=False,
+        spare_percent=0, spare_threshold_percent=10, used_percent=96, media_errors=0, temperature_c=41,
+        model=model, serial="S1",
+    )  # fmt: skip
+    replaced = event(
+        "disk.health", component, _INFO,
+        answers=True, read_only=False, unreliable=False, spare_low=False, worn=False, unprotected=False, hot=False,
+        spare_percent=100, spare_threshold_percent=10, used_percent=0, media_errors=0, temperature_c=37,
+        model=model, serial="S2",
+    )  # fmt: skip
+    return Fault(
+        name="read-only disk",
+        component=component,
+        fixes=(),
+        symptoms=(ill,),
+        recovery=(replaced,),
+        repeat_s=3600,
+    )
+
+
 DRILLS: tuple[Drill, ...] = (
     Drill(
         name="service-failed",
@@ -130,6 +155,14 @@ DRILLS: tuple[Drill, ...] = (
             after(0, ch.KernelLogs(text=_UNCORRECTED)),
             after(0, ch.FaultBegins(fault=Fault(name="broken DIMM", component="node", fixes=()))),
         ),
+        heals=False,
+    ),
+    Drill(
+        name="disk-read-only",
+        summary="An NVMe disk has used up its spare, and says that it can only be read.",
+        nodes="one",
+        ends="it is not healed; the node is drained and goes to a person, who replaces the disk",
+        plan=begin(_read_only_disk()),
         heals=False,
     ),
     Drill(

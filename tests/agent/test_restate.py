@@ -38,12 +38,14 @@ from agent.collectors.samples_node import (
     Memory,
     Mount,
     NicCounters,
+    NvmeHealth,
     Pressure,
     WallClock,
 )
 from agent.contract import kinds
 from agent.contract.look import RESTATED, SOURCES_OF_KINDS, blind_sources, concerns
 from agent.contract.messages import UnsentEvent
+from agent.contract.smart_log import PAGE_BYTES, smart_log
 from agent.supervisor import Feeder
 from tests.agent.uplink_kit import Clock, FakeHost, open_spool
 
@@ -64,6 +66,7 @@ BOND = Bond(
 )  # fmt: skip
 MOUNT = Mount(path="/lustre", fstype="lustre", remote=True, state="ok", total_bytes=100, free_bytes=50, files=100,
               files_free=50)  # fmt: skip
+DISK = NvmeHealth(name="nvme0", log=smart_log(bytes(PAGE_BYTES)))
 CLOCK = WallClock(synchronised=True, offset_s=0.0, max_error_s=0.1, ahead_s=1000.0)
 UNIT = Unit(name="slurmd.service", active="active", sub="running")
 
@@ -167,6 +170,9 @@ PRESENT: dict[str, Row] = {
     "mount hung": ([], [replace(MOUNT, state="hung", waited_s=40.0)], "mount.state", "mount//lustre",
                    {"state": "hung"}),
     "mount full": ([], [replace(MOUNT, free_bytes=1)], "mount.space", "mount//lustre", {"full": True, "what": "bytes"}),
+    "disk read-only": ([], [replace(DISK, log=smart_log(b"\x08".ljust(PAGE_BYTES, b"\0")))], "disk.health", "disk/nvme0",
+                       {"answers": True, "read_only": True}),
+    "disk silent": ([DISK], [replace(DISK, log=None, waited_s=10.0)], "disk.health", "disk/nvme0", {"answers": False}),
     "module missing": ([], [LoadedModules(loaded=frozenset(("mlx5_core",)))], "node.module", "node",
                        {"module": "nvidia", "loaded": False}),
     "memory low": ([], [Memory(total_mb=1000, available_mb=5)], "node.memory", "node", {"low": True}),
@@ -217,6 +223,7 @@ WELL: dict[str, Row] = {
     "unit active": ([], [replace(UNIT, first=True)], "service.state", "service/slurmd.service", {"active": "active"}),
     "mount answers": ([replace(MOUNT, state="hung")], [MOUNT], "mount.state", "mount//lustre", {"state": "ok"}),
     "mount not full": ([], [MOUNT], "mount.space", "mount//lustre", {"full": False}),
+    "disk well": ([], [DISK], "disk.health", "disk/nvme0", {"answers": True, "read_only": False}),
     "module loaded": ([], [LoadedModules(loaded=frozenset(("nvidia",)))], "node.module", "node",
                       {"module": "nvidia", "loaded": True}),
     "memory enough": ([], [Memory(total_mb=1000, available_mb=500)], "node.memory", "node", {"low": False}),

@@ -14,6 +14,7 @@ from agent.contract.messages import Scalar, Severity, UnsentEvent
 from agent.contract.unfit import FIT, TABLE, text_of
 from agent.host import Host
 
+DISK = "disk/nvme0"
 FIRST = "gpu/0000:3b:00"
 LOST: Mapping[str, Scalar] = {"reason": "lost", "index": 0}
 COUNT: Mapping[str, Scalar] = {"gpus": 7, "expected": 8, "missing": 1, "unnamed": 1, "basis": "config"}
@@ -91,6 +92,11 @@ def standing(*events: UnsentEvent, group: str = GPU) -> list[str]:
         # What many nodes share.
         ([("mount.state", "mount//home", {"state": "hung", "before": "ok", "fstype": "nfs4"})], GPU, []),
         ([("mount.state", "mount//home", {"state": "hung"})], "storage", ["file system /home is hung"]),
+        ([("disk.health", DISK, {"answers": True, "read_only": True})], GPU, []),
+        ([("disk.health", DISK, {"answers": True, "read_only": True})], "storage", ["nvme0 can only be"]),
+        ([("disk.health", DISK, {"answers": True, "unreliable": True})], "storage", ["no longer reliable"]),
+        ([("disk.health", DISK, {"answers": False, "waited_s": 10.0})], "storage", ["does not answer"]),
+        ([("disk.health", DISK, {"answers": True, "worn": True})], "storage", []),
         ([("ib.port_state", "port/mlx5_0.1", {"state": "DOWN"})], GPU, []),
         ([("ib.port_state", "port/mlx5_0.1", {"state": "DOWN"})], "network", ["mlx5_0.1 is DOWN"]),
         ([("ib.sm_answer", "port/mlx5_0.1", {"answers": False})], "network", []),

@@ -3,7 +3,8 @@
     said = guest("tests.real.qemu.rdma")     # modules that print JSON lines, run by the venv's own python
 
 What the guest has: rxe, bonding, veth, devlink with two cards that can be broken (qemu/card/gwcard.c), /dev/ipmi0 with
-QEMU's BMC, /dev/watchdog. About 3 s to the first script; each `import` costs more than on the machine itself.
+QEMU's BMC, /dev/watchdog, an NVMe controller, and at /dev/ttyS1 QEMU's monitor (QMP). About 3 s to the first script; each
+`import` costs more than on the machine itself.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,7 @@ OperatorCommand = dict[str, Any]
 _DEVICES = (
     *("-device", "edu,addr=5.0,multifunction=on", "-device", "edu,addr=5.1", "-device", "edu,addr=6.0"),
     *("-device", "ipmi-bmc-sim,id=bmc0", "-device", "isa-ipmi-kcs,bmc=bmc0", "-device", "i6300esb"),
+    *("-device", "nvme,id=disk0,serial=DISK-0,addr=7.0"),
 )
 
 
@@ -82,7 +85,24 @@ def first(process: "subprocess.Popen[Any]") -> None:
 
 def guest(*modules: str) -> dict[str, list[OperatorCommand]]:
     """Boots, runs these Python modules side by side; the JSON lines that each printed. Fails when one of them did."""
-    argv = [*machine({"scripts": ",".join(modules)}, cpus=2), "-nic", "none", *_DEVICES]
+    with tempfile.TemporaryDirectory() as folder:
+        # The monitor at the guest's second serial port: a script in there changes the devices around it.
+        monitor = f"unix:{folder}/monitor"
+        wires = ("-qmp", f"{monitor},server=on,wait=off", "-serial", monitor)
+        argv = [*machine({"scripts": ",".join(modules)}, cpus=2), *wires, "-nic", "none", *_DEVICES]
+        output = _played(argv)
+    assert "QEMU-DONE" in output, output[-6000:]
+    assert "QEMU-FAILED" not in output, output[-6000:]
+    said: dict[str, list[OperatorCommand]] = {module: [] for module in modules}
+    for line in output.splitlines():
+        if line.startswith("GUEST "):
+            _, module, text = line.split(" ", 2)
+            said[module].append(json.loads(text))
+    return said
+
+
+def _played(argv: list[str]) -> str:
+    """What the guest said until it was off."""
     process = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -101,11 +121,4 @@ def guest(*modules: str) -> dict[str, list[OperatorCommand]]:
         if not isinstance(error, subprocess.TimeoutExpired):
             raise
         pytest.fail(f"the guest did not end within {RUN_S:.0f} s:\n{output[-6000:]}")
-    assert "QEMU-DONE" in output, output[-6000:]
-    assert "QEMU-FAILED" not in output, output[-6000:]
-    said: dict[str, list[OperatorCommand]] = {module: [] for module in modules}
-    for line in output.splitlines():
-        if line.startswith("GUEST "):
-            _, module, text = line.split(" ", 2)
-            said[module].append(json.loads(text))
-    return said
+    return output

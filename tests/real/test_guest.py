@@ -1,13 +1,16 @@
-"""A kernel of its own (QEMU): the agent beside a real RDMA device, and nic.reset on cards with devlink. One boot for all."""
+"""A kernel of its own (QEMU): the agent beside a real RDMA device, nic.reset on cards with devlink, an NVMe disk's health page.
+One boot for all.
+"""
 
 import pytest
 
 from tests.real import qemu_guest
 from tests.real.qemu_guest import OperatorCommand
 
-RDMA, CARDS = (
+RDMA, CARDS, DISKS = (
     "tests.real.qemu.rdma",
     "tests.real.qemu.cards",
+    "tests.real.qemu.disks",
 )  # one more module here is one more script in the guest
 
 pytestmark = [
@@ -21,7 +24,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def said() -> dict[str, list[OperatorCommand]]:
     """What the scripts printed."""
-    return qemu_guest.guest(RDMA, CARDS)
+    return qemu_guest.guest(RDMA, CARDS, DISKS)
 
 
 @pytest.fixture(scope="module")
@@ -167,3 +170,26 @@ def test_an_mtu_within_the_limits_of_the_driver(stories: dict[str, OperatorComma
     )
     assert stories["mtu 9001"]["after"]["mtu"] == 5000
     assert stories["mtu 9000"]["after"]["mtu"] == 9000
+
+
+def test_a_disk_that_says_it_is_failing_and_then_that_it_is_well(
+    said: dict[str, list[OperatorCommand]],
+) -> None:
+    """Read from its controller; nothing while it is well."""
+    _, failing, well = said[DISKS]
+    assert {event["kind"] for event in (failing, well)} == {"disk.health"}
+    assert {event["component"] for event in (failing, well)} == {"disk/nvme0"}
+    assert (failing["severity"], well["severity"]) == ("error", "info")
+    wrong = {name for name, value in failing["data"].items() if value is True}
+    assert wrong == {"answers", "unreliable", "read_only"}
+    assert {name for name, value in well["data"].items() if value is True} == {"answers"}
+    assert (well["data"]["serial"], well["data"]["model"]) == ("DISK-0", "QEMU NVMe Ctrl")
+    # As QEMU makes it: 323 K, and it knows nothing of spare, so its threshold is 0 as well.
+    assert [well["data"][key] for key in ("temperature_c", "spare_percent", "used_percent")] == [50, 0, 0]
+
+
+def test_who_may_read_a_health_page(said: dict[str, list[OperatorCommand]]) -> None:
+    """The kernel asks for CAP_SYS_ADMIN, which nvme.conf gives the agent's own user; a reading leaves nothing behind."""
+    first = said[DISKS][0]
+    assert first["rights"] == {"observer": "PermissionError", "with nvme.conf": "512 bytes"}
+    assert first["cost"]["grown_kib"] < 512, first["cost"]

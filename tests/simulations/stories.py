@@ -115,6 +115,7 @@ STORIES: dict[str, Expected] = {
     ),
     "coolant-leak": ("bmc-leak", "needs_human", [_PAGE, _DRAIN, "bmc.evidence", _PAGE]),
     "memory-error": ("memory-uncorrected", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
+    "disk-read-only": ("disk-failing", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
     "disk-full": ("disk-full", "needs_human", ["fs.usage", _PAGE]),
     "scratch-full": ("disk-full", "needs_human", ["fs.usage", _PAGE]),
 }

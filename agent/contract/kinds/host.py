@@ -86,6 +86,118 @@ KINDS: tuple[Kind, ...] = (
         },
     ),
     Kind(
+        name="disk.health",
+        component="disk",
+        severity=Severity.WARNING,
+        source="NVMe health log",
+        summary="What an NVMe disk says of itself, when something of it begins or ends, and each hour while it lasts (severity "
+        "error: read_only or unreliable; info: all is well). Only with `nvme_interval_s`.",
+        fields=(
+            Field(
+                name="answers", type="bool", summary="its controller answered; else nothing below is known"
+            ),
+            Field(name="waited_s", type="float", summary="without an answer", unit="s", always=False),
+            Field(
+                name="read_only", type="bool", summary="it has put itself into read-only mode", always=False
+            ),
+            Field(
+                name="unreliable",
+                type="bool",
+                summary="its reliability is degraded by media errors or an internal error",
+                always=False,
+            ),
+            Field(
+                name="spare_low",
+                type="bool",
+                summary="the spare that is left is below its own threshold",
+                always=False,
+            ),
+            Field(name="worn", type="bool", summary="the life that its maker expects is over", always=False),
+            Field(
+                name="unprotected",
+                type="bool",
+                summary="what keeps its cache over a power cut has failed, or its persistent memory",
+                always=False,
+            ),
+            Field(name="hot", type="bool", summary="its temperature is beyond its threshold", always=False),
+            Field(name="spare_percent", type="int", summary="spare that is left", unit="%", always=False),
+            Field(
+                name="spare_threshold_percent",
+                type="int",
+                summary="below which it is too little",
+                unit="%",
+                always=False,
+            ),
+            Field(
+                name="used_percent",
+                type="int",
+                summary="of the life that its maker expects; may be above 100",
+                unit="%",
+                always=False,
+            ),
+            Field(
+                name="media_errors",
+                type="int",
+                summary="unrecovered errors of data since it was made",
+                always=False,
+            ),
+            Field(name="temperature_c", type="int", summary="now", unit="°C", always=False),
+            Field(name="model", type="text", summary="empty: not known"),
+            Field(name="serial", type="text", summary="serial number; empty: not known"),
+        ),
+        example={
+            "answers": True,
+            "read_only": False,
+            "unreliable": False,
+            "spare_low": True,
+            "worn": True,
+            "unprotected": False,
+            "hot": False,
+            "spare_percent": 4,
+            "spare_threshold_percent": 10,
+            "used_percent": 104,
+            "media_errors": 0,
+            "temperature_c": 41,
+            "model": "SAMSUNG MZQL23T8HCLS-00A07",
+            "serial": "S64HNE0T601234",
+        },
+    ),
+    Kind(
+        name="disk.counter",
+        component="disk",
+        severity=Severity.ERROR,
+        source="NVMe health log",
+        summary="A counter of an NVMe disk has grown since the last reading, also while no agent ran. Only with "
+        "`nvme_interval_s`.",
+        fields=(
+            Field(
+                name="counter",
+                type="text",
+                summary="media_errors (data that it could not recover) | critical_temperature_min (minutes at or above its "
+                "critical temperature)",
+            ),
+            Field(name="delta", type="int", summary="growth"),
+            Field(name="value", type="int", summary="value now, since it was made"),
+            Field(
+                name="interval_s",
+                type="float",
+                summary="time between the readings; left out where an earlier run of the agent read it last",
+                unit="s",
+                always=False,
+            ),
+            Field(name="model", type="text", summary="empty: not known"),
+            Field(name="serial", type="text", summary="serial number; empty: not known"),
+        ),
+        example={
+            "counter": "media_errors",
+            "delta": 2,
+            "value": 2,
+            "interval_s": 600.0,
+            "model": "SAMSUNG MZQL23T8HCLS-00A07",
+            "serial": "S64HNE0T601234",
+        },
+    ),
+    Kind(
         name="node.clock",
         component="node",
         severity=Severity.WARNING,

@@ -1,6 +1,9 @@
 ### 症状的说明，英文见 rules/。
 
 a-disk-cannot-read-or-write = 磁盘无法读写
+a-disk-has-less-spare-left-than-its-maker-allows = 磁盘剩余备用空间低于厂商允许的下限
+a-disk-is-beyond-the-life-that-its-maker-expects = 磁盘已超出厂商预期的寿命
+a-disk-was-at-or-above-its-critical-temperature = 磁盘曾达到或超过其临界温度
 a-file-server-does-not-answer = 文件服务器没有应答
 a-file-system-hangs-fails-or-is-missing = 文件系统挂起、失败或缺失
 a-file-system-that-nodes-share-is-nearly-full = 节点共享的文件系统快满了
@@ -36,6 +39,8 @@ pci-express-corrects-many-errors-on-the-gpu-s-link = PCI Express 在该 GPU 的�
 pcie-errors-on-the-gpu-s-link = 该 GPU 的链路有 PCIe 错误
 persistence-mode-of-a-gpu-was-switched-off = GPU 的持久模式被关闭
 processors-have-been-slowed-down-by-heat-for-ten-minutes = 处理器因过热降速已有十分钟
+s-a-disk-says-that-it-can-only-be-read-c481c391 = 磁盘报告自己只能读取，或不再可靠
+s-a-disk-would-lose-what-its-cache-holds-with-3aa7fd12 = 一旦断电，磁盘会丢失其缓存中的数据
 s-a-file-server-no-longer-knows-locks-that-programs-5eaa58d2 = 文件服务器不再认得节点上程序持有的锁
 s-a-filesystem-reports-an-error-of-its-structures-and-00d5d705 = 文件系统报告其结构有错误，但仍可写入
 s-a-job-holds-the-gpu-s-memory-and-does-2fa3c84c = 作业占用该 GPU 的显存却不使用它
@@ -91,6 +96,7 @@ s-the-active-slave-of-a-bond-changed-six-times-e7fa2438 = bond 的活动口十�
 s-the-agent-had-to-drop-events-or-the-kernel-6cbc1ded = agent 不得不丢弃事件，或内核在读取之前覆盖了日志记录
 s-the-card-or-its-transceiver-is-too-hot-or-548ff4b1 = 网卡或其光模块过热，或插槽供电不足
 s-the-carrier-changed-more-than-twice-within-ten-seconds-1f2e9b64 = 载波十秒内变化超过两次，快到无法观察
+s-the-controller-of-a-disk-has-not-answered-for-02198f75 = 磁盘的控制器已两分钟没有应答
 s-the-driver-cannot-find-out-which-nvlinks-of-the-fa549de0 = 驱动无法查明节点的哪些 NVLink 有对端
 s-the-driver-could-not-initialise-a-gpu-of-this-ab553908 = 驱动无法初始化此节点的一块 GPU，但没有说明是哪一块
 s-the-driver-could-not-take-a-bad-memory-row-1d0f3cef = 驱动无法停用一行或一页坏显存，或某个 bank 已没有备用行

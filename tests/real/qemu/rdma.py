@@ -3,43 +3,21 @@ line for each event that it spooled; its broker is away.
 """
 
 import asyncio
-import contextlib
 import json
-import sqlite3
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 from agent import app
 from agent.config import AgentConfig
+from tests.real.qemu.spooled import Spooled
 
 PORT = Path("/sys/class/infiniband/rxe0/ports/1")
 PERIOD_S = 0.1
-PATIENCE_S = 100.0
 
 
 def sh(*argv: str) -> None:
     subprocess.run(argv, check=True, timeout=20)
-
-
-class Spooled:
-    """What the agent has said so far."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "spool.db"
-
-    def events(self) -> list[dict[str, object]]:
-        with contextlib.closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)) as database:
-            return [json.loads(body) for (body,) in database.execute("SELECT body FROM events ORDER BY seq")]
-
-    async def until(self, kind: str, number: int) -> None:
-        """Waits until it has said `kind` so often."""
-        end_s = time.monotonic() + PATIENCE_S
-        while sum(event["kind"] == kind for event in self.events()) < number:
-            if time.monotonic() > end_s:
-                raise TimeoutError(f"{kind} was not said {number} times: {self.events()}")
-            await asyncio.sleep(0.05)
 
 
 async def main() -> None:
