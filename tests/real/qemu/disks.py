@@ -11,15 +11,12 @@ import os
 import resource
 import struct
 import subprocess
-import tempfile
 import time
 import tty
 from pathlib import Path
 
-from agent import app
-from agent.config import AgentConfig
 from agent.sources.nvme import health_page
-from tests.real.qemu.spooled import Spooled
+from tests.real.qemu.spooled import agent_beside, show
 
 DISK = "/machine/peripheral/disk0"
 PERIOD_S = 0.1
@@ -103,31 +100,15 @@ async def main() -> None:
     rights = {"observer": as_agent(DAC_READ_SEARCH), "with nvme.conf": as_agent(DAC_READ_SEARCH | SYS_ADMIN)}
     print(json.dumps({"rights": rights, "cost": cost()}), flush=True)
     monitor = Monitor("/dev/ttyS1")
-    folder = Path(tempfile.mkdtemp())
-    config = AgentConfig(
-        node="guest",
-        nats_url="nats://127.0.0.1:9",
-        data_dir=folder,
-        check_socket="",
-        plugins={"nvme_interval_s": PERIOD_S},
-    )
-    stop = asyncio.Event()
-    agent = asyncio.create_task(app.serve(config, stop))
-    spooled = Spooled(folder)
-    while not (folder / "spool.db").exists():
-        await asyncio.sleep(0.05)
-    await spooled.until("agent.started", 1)
-    await asyncio.sleep(5 * PERIOD_S)  # time to say something of a disk that is well
-    monitor.warn(0x0C)
-    await spooled.until("disk.health", 1)
-    monitor.warn(0)
-    await spooled.until("disk.health", 2)
-    stop.set()
-    await agent
+    async with agent_beside(check_socket="", plugins={"nvme_interval_s": PERIOD_S}) as spooled:
+        await asyncio.sleep(5 * PERIOD_S)  # time to say something of a disk that is well
+        monitor.warn(0x0C)
+        await spooled.until("disk.health", 1)
+        monitor.warn(0)
+        await spooled.until("disk.health", 2)
     for event in spooled.events():
         if str(event["component"]).startswith("disk/") or event["kind"] == "agent.source_failed":
-            shown = {key: event.get(key) for key in ("kind", "component", "severity", "data")}
-            print(json.dumps(shown), flush=True)
+            show(event)
 
 
 asyncio.run(main())

@@ -4,8 +4,14 @@ import asyncio
 import contextlib
 import json
 import sqlite3
+import tempfile
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
+
+from agent import app
+from agent.config import AgentConfig
 
 PATIENCE_S = 100.0
 
@@ -27,3 +33,25 @@ class Spooled:
             if time.monotonic() > end_s:
                 raise TimeoutError(f"{kind} was not said {number} times: {self.events()}")
             await asyncio.sleep(0.05)
+
+
+def show(event: dict[str, object]) -> None:
+    """One JSON line for whoever started the guest."""
+    shown = {key: event.get(key) for key in ("kind", "component", "severity", "data")}
+    print(json.dumps(shown), flush=True)
+
+
+@contextlib.asynccontextmanager
+async def agent_beside(**config: Any) -> AsyncIterator[Spooled]:
+    """The whole agent with these keys of its configuration, from its start until the block ends."""
+    folder = Path(tempfile.mkdtemp())
+    stop = asyncio.Event()
+    given = AgentConfig(node="guest", nats_url="nats://127.0.0.1:9", data_dir=folder, **config)
+    running = asyncio.create_task(app.serve(given, stop))
+    while not (folder / "spool.db").exists():
+        await asyncio.sleep(0.05)
+    spooled = Spooled(folder)
+    await spooled.until("agent.started", 1)
+    yield spooled
+    stop.set()
+    await running
