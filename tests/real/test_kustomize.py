@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from agent import __version__
 from brain import config as brain_config
 from tests.real import kube_plane
 from tests.real.kube_plane import Plane
+from tests.real.kube_pods import IMAGES
 
 pytestmark = [
     pytest.mark.component("kubernetes"),
@@ -198,3 +200,27 @@ def test_every_port_that_is_named_is_there(name: str) -> None:
         assert {port for port in ports if port != 53} <= there, one["metadata"]["name"]
         looked += 1
     assert looked == {"single": 2, "ha": 5}[name]
+
+
+def test_the_right_to_ask_nvme_disks_is_one_line_of_an_overlay(tmp_path: Path) -> None:
+    """The container starts as its image does, but for one right more."""
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    resources, components = ([os.path.relpath(FOLDER / name, overlay)] for name in ("agent", "nvme"))
+    (overlay / "kustomization.yaml").write_text(
+        json.dumps({"resources": resources, "components": components})
+    )
+    rendered = subprocess.run(
+        ["kubectl", "kustomize", str(overlay)], capture_output=True, text=True, timeout=60, check=True
+    )
+    (agent,) = (one for one in yaml.safe_load_all(rendered.stdout) if one["kind"] == "DaemonSet")
+    (container,) = agent["spec"]["template"]["spec"]["containers"]
+    images = (FOLDER.parent / "release/images.sh").read_text()
+    rights = [*re.findall(r"^rights=(\S+)$", images, re.MULTILINE)[0].split(","), "sys_admin"]
+    caps = ",".join(["-all", *(f"+{right}" for right in rights)])
+    assert container["command"] == [
+        *IMAGES["gpuward/agent"][0][:-1],
+        *(f"--{kind}={caps}" for kind in ("inh-caps", "ambient-caps", "bounding-set")),
+        IMAGES["gpuward/agent"][0][-1],
+    ]
+    assert container["args"][0] == "run"
