@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from brain.actions.kube_conditions import listeners as conditions
 from brain.actions.marks import Mark
 from brain.leader import jobs
 from brain.unreadable import answered_by
+from tests.bent import bent
 from tests.fences import Open
 
 Lie = Callable[[web.Request], web.StreamResponse]
@@ -82,39 +83,10 @@ POD: dict[str, Any] = {
         ],
     },
 }  # fmt: skip
-ODD: tuple[Any, ...] = (
-    None,
-    0,
-    -1.5,
-    1e308,
-    True,
-    "",
-    "²",
-    "\x1b[2J\n",
-    "9" * 5000,
-    [],
-    [None],
-    [[]],
-    ["x"],
-    {},
-    {"": None},
-    {"x": {"x": 1}},
-)
 
 
 def _list(*items: Any) -> dict[str, Any]:
     return {"metadata": {}, "items": list(items)}
-
-
-def _bent(value: Any) -> Iterator[Any]:
-    """The value with something odd in each of its places, one at a time."""
-    yield from ODD
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from ({**value, key: odd} for odd in _bent(inner))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from ([*value[:number], odd, *value[number + 1 :]] for odd in _bent(inner))
 
 
 class Liar:
@@ -217,7 +189,7 @@ async def test_any_form_of_answer(at: str, right: Any, monkeypatch: pytest.Monke
     async with liar() as server:
         table = _table(server.url)
         cluster, witness = kube.build("k", table, "schedulers.k"), _witness(table, [])
-        for body in itertools.islice(_bent(right), 0, None, 53):
+        for body in itertools.islice(bent(right), 0, None, 53):
             server.lie = _answers(body, at)
             await _all_of(cluster, witness)
         await cluster.close()
