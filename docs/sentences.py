@@ -24,6 +24,7 @@ SPEAKERS = (
     "brain/core",
     "brain/actions",
     "brain/leader",
+    "brain/unreadable.py",
     "agent/actions",
     "agent/commands",
     "agent/contract/coverage.py",

@@ -24,6 +24,7 @@ from brain.actions.bmc_tables import Bmcs
 from brain.bmc_poll_config import BmcPollConfig
 from brain.core.inputs import Reported
 from brain.core.pack import bmc_kinds
+from brain.unreadable import answered_by
 
 SOURCE = "bmc"
 KNOWN_S = 10.0  # how often it is looked which nodes there are
@@ -109,14 +110,14 @@ class BmcPoll:
         """Looks once at the BMC of a node, and returns how many facts were published. It fails never: that is a fact, too."""
         memory = self._memory.setdefault(node, NodeMemory())
         try:
-            async with asyncio.timeout(self._want.within_s + SPARE_S), self._bmcs.open(node) as bmc:
-                found = await bmc.health(self._want.within_s, memory.turn)
+            with answered_by():
+                async with asyncio.timeout(self._want.within_s + SPARE_S), self._bmcs.open(node) as bmc:
+                    found = await bmc.health(self._want.within_s, memory.turn)
+                told = bmc_facts.facts(found, memory, self._limits, self._clock())
         except (ActionError, TimeoutError) as error:
             says = str(error) or f"no answer within {self._want.within_s + SPARE_S:g} s"
             refused = isinstance(error, Refused)
             told = bmc_facts.missed(says, memory, self._clock(), refused=refused)
-        else:
-            told = bmc_facts.facts(found, memory, self._limits, self._clock())
         if not self._leads():
             return 0
         for one in told:

@@ -8,6 +8,7 @@ for it.
 import asyncio
 import importlib
 import json
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,9 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"  # merges lists of named things by their name
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 NOT_FOUND, CONFLICT, TOO_MANY = 404, 409, 429
+_EXPIRED = 410  # of a list: where it goes on was too long ago
+MAX_LISTED = 1_000_000  # things in one list
+_SECONDS = re.compile(r"[0-9]{1,15}")
 # What the library stumbles over in a kubeconfig that is being written
 _OF_A_HALF_FILE = (TypeError, AttributeError, LookupError)
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -112,7 +116,7 @@ class KubeApi:
         status, text = answer.status, f"{method} {path}: {answer.status} {answer.message}"
         if status in (401, 403):
             raise self._grants.denied(_right(method, path), text)
-        if status >= 500:
+        if status >= 500 or status == _EXPIRED:
             raise Transient(text)
         self._grants.allowed(_right(method, path))
         if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT, TOO_MANY):
@@ -123,15 +127,19 @@ class KubeApi:
         self, path: str, query: Sequence[tuple[str, str]] = (), *, most: int
     ) -> AsyncIterator[Mapping[str, Any]]:
         """Everything in a list, asked for in pages of `most`. Refused: there is no such list. Other errors as of `request`."""
-        more = ""
+        more, left = "", MAX_LISTED
         while True:
             paged = [*query, ("limit", str(most)), *([("continue", more)] if more else [])]
             body = ok(await self.request("GET", path, query=paged), path.rpartition("/")[2])
-            for one in body.get("items") or []:
+            items = body.get("items") or []
+            for one in items:
                 yield one
-            more = str((body.get("metadata") or {}).get("continue") or "")
+            before, more = more, str((body.get("metadata") or {}).get("continue") or "")
             if not more:
                 return
+            left -= max(1, len(items))
+            if more == before or left <= 0:  # what stands between us and the server may know no pages
+                raise ActionError(f"Kubernetes at {path}: its list has no end")
 
     async def may(self, verb: str, resource: str, subresource: str, namespace: str = "") -> bool:
         """Asks whether our account may do this (a SelfSubjectAccessReview), in every namespace where none is given. Errors as of
@@ -278,9 +286,9 @@ async def _bounded(stream: aiohttp.StreamReader) -> bytes:
 def _response(status: int, content: bytes, retry_after: str) -> Response:
     try:
         body = json.loads(content or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
         body = {"message": content[:200].decode(errors="replace")}
-    wait_s = float(retry_after) if retry_after.isdigit() else 0.0
+    wait_s = float(retry_after) if _SECONDS.fullmatch(retry_after) else 0.0
     return Response(status=status, body=body, retry_after_s=min(wait_s, 60.0))

@@ -73,6 +73,7 @@ class NodeConditions:
         """Until cancelled. A failure is noted once, and retried with growing pauses."""
         await ask_on(
             self.look,
+            whom=self._name,
             every_s=self._want.conditions_every_s,
             slowest_s=MAX_PAUSE_S,
             leads=self._leads,

@@ -171,7 +171,7 @@ def _answer(status: int, content: bytes, what: str) -> tuple[dict[str, Any], str
         found = json.loads(content)
         if not isinstance(found, dict):
             raise TypeError("not an object")  # noqa: TRY301  # handled like invalid JSON
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         found = {}
     errors = "; ".join(
         str(error.get("error") or error.get("description") or error)

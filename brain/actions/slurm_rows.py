@@ -21,8 +21,11 @@ ON_NODE = (
     "RESIZING",
 )
 STOPPABLE = frozenset(ON_NODE) - {"COMPLETING"}  # a job that is already ending is not requeued
+_SECONDS = re.compile(r"[0-9]{1,15}")
 _APPENDED = re.compile(r"( : reboot (issued|timed out|complete))+$")
 _IDX = re.compile(r"gpu[^,()]*\(IDX:([0-9,-]+)\)")
+_SPAN = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
+MAX_GPUS = 256  # of one node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,17 +133,23 @@ def written(reason: str) -> str:
 
 def number(text: str) -> float:
     """Seconds since 1970 in a text of digits; 0: it is none, as of a job that was never submitted."""
-    return float(text) if text.isdigit() else 0.0
+    return float(text) if _SECONDS.fullmatch(text) else 0.0
 
 
 def indices(gres: str) -> tuple[str, ...]:
-    """Returns the GPUs of `gpu:h200:3(IDX:0-1,5)`: 0, 1, 5; empty when Slurm does not report them."""
-    return tuple(
-        str(index)
-        for ranges in _IDX.findall(gres)
-        for first, _, last in (part.partition("-") for part in ranges.split(","))
-        for index in range(int(first), int(last or first) + 1)
-    )
+    """Returns the GPUs of `gpu:h200:3(IDX:0-1,5)`: 0, 1, 5; empty when Slurm does not report them, or what is there are no GPUs
+    of one node: with its tools it may be the name of a job, which its user has chosen.
+    """
+    found: dict[str, None] = {}
+    for part in ",".join(_IDX.findall(gres)).split(","):
+        span = _SPAN.fullmatch(part)
+        if span is None:
+            return ()
+        first, last = int(span[1]), int(span[2] or span[1])
+        if last - first >= MAX_GPUS - len(found):
+            return ()
+        found |= dict.fromkeys(map(str, range(first, last + 1)))
+    return tuple(found)
 
 
 def gave_up(reason: str) -> bool:

@@ -60,6 +60,7 @@ class SlurmStates:
         """Until cancelled. A failure is noted once, and retried with growing pauses."""
         await ask_on(
             self.look,
+            whom=self._name,
             every_s=self._want.states_every_s,
             slowest_s=MAX_PAUSE_S,
             leads=self._leads,

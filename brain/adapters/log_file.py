@@ -15,6 +15,7 @@ again.
 
 import base64
 import hashlib
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ from typing import Any
 import orjson
 
 from agent import __version__
-from agent.contract.errors import ContractError
+from agent.contract import subjects
+from agent.contract.errors import ConfigError, ContractError
 from brain.adapters.log_record import Record
 
 FORMAT = "gpuward-log"
@@ -31,6 +33,8 @@ VERSION = 1
 MAX_LINE = 128 * 1024**2  # a pack of rules is the longest message
 _LEVEL = 6
 _PIECE = 256 * 1024
+_LATEST = 1e11  # seconds since 1970
+_IDENTITY = re.compile(r"[ -~]{1,100}")
 
 
 class Damaged(ContractError):
@@ -182,7 +186,7 @@ def _record(found: dict[str, Any], where: str) -> Record:
             body = str(found["text"]).encode()
         else:
             body = base64.b64decode(found["base64"], validate=True)
-        return Record(int(found["seq"]), float(found["at"]), str(found["subject"]), body, 0)
+        return Record(_position(found["seq"]), _time(found["at"]), str(found["subject"]), body, 0)
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{where}: a line is no message: {error!r}") from error
 
@@ -198,16 +202,16 @@ def _head(found: dict[str, Any], where: str) -> Head:
         )
     try:
         return Head(
-            name=LogName(cell=str(found["cell"]), log=str(found["log"])),
-            first=int(found["first"]),
+            name=LogName(cell=subjects.token(str(found["cell"]), "cell"), log=_identity(found["log"])),
+            first=_position(found["first"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, ConfigError) as error:
         raise Damaged(f"{where}: its first line is wrong: {error!r}") from error
 
 
 def _gap(found: dict[str, Any], where: str) -> Gap:
     try:
-        return Gap(first=int(found["gap"]["first"]), last=int(found["gap"]["last"]))
+        return Gap(first=_position(found["gap"]["first"]), last=_position(found["gap"]["last"]))
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{where}: a line is no gap: {error!r}") from error
 
@@ -215,10 +219,31 @@ def _gap(found: dict[str, Any], where: str) -> Gap:
 def _end(found: dict[str, Any], where: str) -> tuple[End, str]:
     try:
         told = found["end"]
-        end = End(last=int(told["last"]), at=float(told["at"]), messages=int(told["messages"]))
+        end = End(last=_position(told["last"]), at=_time(told["at"]), messages=_position(told["messages"]))
         return end, str(told["sha256"])
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{where}: its last line is wrong: {error!r}") from error
+
+
+def _position(found: Any) -> int:
+    """ValueError: no log has it."""
+    if not isinstance(found, int) or not 0 <= found < 2**63:
+        raise ValueError(f"no position: {str(found)[:80]}")
+    return found
+
+
+def _time(found: Any) -> float:
+    """ValueError: no server's clock gives it."""
+    if not isinstance(found, int | float) or not 0 <= found < _LATEST:
+        raise ValueError(f"no time: {str(found)[:80]}")
+    return float(found)
+
+
+def _identity(found: Any) -> str:
+    """Of a log, a time: it goes to a terminal. ValueError: it is none."""
+    if not isinstance(found, str) or _IDENTITY.fullmatch(found) is None:
+        raise ValueError(f"no identity of a log: {str(found)[:80]!r}")
+    return found
 
 
 def _parsed(line: bytes, where: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class _Incident(BaseModel):
     nodes: int
     runs: list[Any]
     pages: _Pages
+    times: int = 1  # a brain of 0.1 does not tell
 
 
 class _Incidents(BaseModel):

@@ -13,6 +13,7 @@ from brain.core.inputs import JobsAnswer
 from brain.core.jobs_seen import JobSeen, listed
 from brain.leader.leadership import Leadership
 from brain.leader.log_writer import LogWriter
+from brain.unreadable import answered_by
 
 ANSWER_S = 15.0
 SIZES_S = 5.0  # of it, for the sizes of jobs: what a gate waits for does not wait longer for what people read
@@ -90,10 +91,11 @@ async def answer(scheduler: Scheduler | None, node: str, id_: str, *, people: bo
         return JobsAnswer(id=id_, node=node, known=True, people=people, scheduler="")
     name = clip(scheduler.name, 80)
     try:
-        async with asyncio.timeout(ANSWER_S):
-            jobs = await scheduler.jobs(node)
-            drained = await scheduler.drained(node)
-            ours = bool(drained) and (bool(await scheduler.marks(node)) or not of_a_person(drained))
+        with answered_by():
+            async with asyncio.timeout(ANSWER_S):
+                jobs = await scheduler.jobs(node)
+                drained = await scheduler.drained(node)
+                ours = bool(drained) and (bool(await scheduler.marks(node)) or not of_a_person(drained))
     except (ActionError, OSError, TimeoutError) as error:
         why = clip(f"{scheduler.name}: {error or f'no answer within {ANSWER_S:g} s'}", 200)
         return JobsAnswer(id=id_, node=node, known=False, why=why, people=people, scheduler=name)
@@ -119,8 +121,9 @@ async def _sized(scheduler: Scheduler, jobs: Sequence[Job]) -> Sequence[Job]:
     if not isinstance(scheduler, Sizes):
         return jobs
     try:
-        async with asyncio.timeout(SIZES_S):
-            return await scheduler.sized(jobs)
+        with answered_by():
+            async with asyncio.timeout(SIZES_S):
+                return await scheduler.sized(jobs)
     except (ActionError, OSError, TimeoutError) as error:
         _log.info("%s does not tell how large its jobs are: %s", scheduler.name, error)
         return jobs

@@ -15,6 +15,7 @@ from brain.actions.base import Action, Order, Unwell
 from brain.core.effects import Step
 from brain.core.inputs import StepProgress, StepResult, result_of_brain
 from brain.fence import Deposed, EpochFence
+from brain.unreadable import answered_by
 
 CHECK_S = 0.2  # how often it is checked whether this brain still leads
 PROGRESS_S = 10.0  # how often a long step reports that it is still under way
@@ -78,7 +79,8 @@ class Performer:
 
     async def plan(self, step: Step) -> list[str]:
         """Returns what the step would do. Refused and its kin: it would not be done."""
-        return await self._action(step).plan(self._order(step, 0))
+        with answered_by(step.action):
+            return await self._action(step).plan(self._order(step, 0))
 
     def _action(self, step: Step) -> Action:
         action = self._actions.get(step.action)
@@ -112,7 +114,10 @@ class Performer:
         _log.info("step %s: %s %s (%s)", step.id, step.action, dict(step.params), step.why)
         try:
             async with asyncio.timeout(step.timeout_s):
-                with fence.around(EpochFence(self._may_act, self._confirm, epoch)):
+                with (
+                    fence.around(EpochFence(self._may_act, self._confirm, epoch)),
+                    answered_by(step.action, TimedOut),
+                ):
                     done = await self._action(step).run(self._order(step, epoch))
         except Deposed:
             _log.warning("step %s: this brain no longer leads: nothing more was sent", step.id)

@@ -29,10 +29,9 @@ from brain.adapters.liveness import Beats
 from brain.allowance import Allowance
 from brain.leader.event_queue import EventQueue
 from brain.leader.node_reports import NodeReports
+from brain.unreadable import BROKEN_BY_TEXT
 
 MANY_PARTS = 4
-# What a text that nobody thought of raises in code that reads it.
-BROKEN_BY_TEXT = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 NOTHING_STORED = orjson.dumps(encode_acknowledgement(()))  # answers a beat
 _log = logging.getLogger(__name__)
 LOGGED_EVERY_S = 60.0

@@ -13,6 +13,7 @@ from brain import fence
 from brain.actions.scheduler import Closing
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.notes import BrainNotes
+from brain.unreadable import answered_by
 
 SCHEDULER_RIGHTS = "scheduler_rights"
 LOOK_S = 5.0  # between two looks at the modes, and before a denial counts: a restarted API server denies for a moment
@@ -62,7 +63,7 @@ class SchedulerRights:
     async def _ask(self, name: str, scheduler: Closing) -> float:
         """Returns after how many seconds it is asked again."""
         try:
-            with fence.around(fence.CHANGES_NOTHING):
+            with fence.around(fence.CHANGES_NOTHING), answered_by():
                 rights = await scheduler.lacking()
             why = f"scheduler {name}: this brain's account may not {', '.join(rights)}" if rights else ""
         except Refused as error:

@@ -17,6 +17,7 @@ from brain.actions.base import Telling
 from brain.fence import Deposed
 from brain.leader.leadership import Leadership
 from brain.leader.notes import BrainNotes
+from brain.unreadable import answered_by
 
 LOOK_S = 5.0  # between two looks whether this brain leads
 AGAIN_S = 600.0  # a cluster of 10,000 nodes answers with 150 MB
@@ -68,7 +69,7 @@ class ShownDrains:
     async def _compare(self, name: str, scheduler: Telling) -> float:
         """Returns after how many seconds it is compared again."""
         try:
-            with fence.around(self._leadership.fence()):
+            with fence.around(self._leadership.fence()), answered_by():
                 nodes = await scheduler.tell_anew(self._gone)
         except Deposed:
             return 0.0

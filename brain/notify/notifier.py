@@ -16,6 +16,7 @@ from brain.notify.message import PageMessage
 from brain.options import plug_in
 from brain.outgoing import DIRECT, Outgoing
 from brain.traces.ids import trace_id
+from brain.unreadable import answered_by
 
 ONCALL = "oncall"
 _REMEMBERED = 10_000  # alerts
@@ -100,7 +101,8 @@ class Notifier:
                 continue
             self._refreshed[name] = now
             try:
-                await channel.refresh(partial(self._open_at, name, state))
+                with answered_by():
+                    await channel.refresh(partial(self._open_at, name, state))
             except ActionError as error:
                 why.append(f"{name}: {error}")
         return why
@@ -138,7 +140,8 @@ class Notifier:
         self, message: PageMessage, name: str, why: list[str], tickets: dict[str, str]
     ) -> ActionError | None:
         try:
-            ticket = await self._channels[name].send(self._with_trace(message))
+            with answered_by(error_kind=TimedOut):
+                ticket = await self._channels[name].send(self._with_trace(message))
             if ticket:
                 tickets[name] = ticket
         except ActionError as error:

@@ -85,6 +85,7 @@ class UfmListener:
             return
         await ask_on(
             self.poll,
+            whom=f"UFM {self._ufm.name}",
             every_s=self._ufm.options.every_s,
             slowest_s=MAX_PAUSE_S,
             leads=self._leads,

@@ -18,6 +18,9 @@ cd "$folder" || stop "$folder: no such folder"
 [ -n "$(find . -maxdepth 1 -name '*.whl')" ] || stop "there is no wheel"
 odd=$(find . -mindepth 1 ! -type f | head -1)
 [ -z "$odd" ] || stop "$odd is no regular file"
+# The loop below splits names: a file whose name is two good ones with a blank between them would never be looked at itself.
+odd=$(LC_ALL=C find . -mindepth 1 \( -name '*[!A-Za-z0-9._+~-]*' -o -name '.*' \) | head -1)
+[ -z "$odd" ] || stop "$odd: no file of a release has such a name"
 for file in $(find . -maxdepth 1 -type f ! -name '*.sig' | sort); do
   name=${file#./}
   [ -f "$name.sig" ] || stop "$name has no signature"

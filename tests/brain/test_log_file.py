@@ -96,6 +96,28 @@ def test_harm_is_seen(harm: Callable[[bytes], bytes], says: str) -> None:
         parts(harm(text), 4096)
 
 
+@pytest.mark.parametrize(
+    ("was", "is_", "says"),
+    [
+        (b'"cell":"default"', b'"cell":"c\\u001b]0;x\\u0007"', "its first line is wrong"),
+        (b'"cell":"default"', b'"cell":"a.b"', "its first line is wrong"),
+        (b'"log":"', b'"log":"\\u001b[2J', "its first line is wrong"),
+        (b'"first":1', b'"first":-1', "its first line is wrong"),
+        (b'"at":1000000000.0,"subject"', b'"at":1e308,"subject"', "a line is no message"),
+        (b'"at":1000000000.0,"subject"', b'"at":-1.0,"subject"', "a line is no message"),
+        (b'"at":1000000000.0,"subject"', b'"at":"inf","subject"', "a line is no message"),
+        (b'"at":1000000000.0,"messages"', b'"at":1e300,"messages"', "its last line is wrong"),
+        (b'"seq":3', b'"seq":36893488147419103232', "a line is no message"),
+    ],
+)
+def test_what_no_log_has_is_damage(was: bytes, is_: bytes, says: str) -> None:
+    """Also where its sum is right: a name goes to a terminal, a time to a calendar, and a position to a database."""
+    text = written([Record(seq, 1e9, "s", b'{"v":1}', 0) for seq in (1, 2, 3)], packed=False)
+    assert was in text
+    with pytest.raises(Damaged, match=says):
+        parts(text.replace(was, is_))
+
+
 def test_a_format_of_a_later_version_is_refused() -> None:
     """It is said by which gpuward it was written."""
     text = written([], packed=False).replace(b'"version":1', b'"version":2')

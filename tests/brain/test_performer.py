@@ -28,10 +28,11 @@ class Own:
         self.work = work
         self.begun = asyncio.Event()
         self.undone = False
+        self.lines = ["power off"]
 
     async def plan(self, order: Order) -> list[str]:
         """What it would do."""
-        return [f"power off {order.node}"]
+        return [f"{line} {order.node}" for line in self.lines]
 
     async def run(self, order: Order) -> Done:
         """Does it."""
@@ -83,6 +84,21 @@ async def test_each_error_is_an_outcome(error: Exception, outcome: Outcome) -> N
     result = await own_steps.perform(step(), 3)
     assert isinstance(result, StepResult)
     assert (result.outcome, result.why, result.id) == (outcome, str(error), "r:inc-a.r1.s1.a1:3")
+
+
+async def test_an_answer_that_nobody_can_read_is_a_result_and_not_the_end_of_the_brain() -> None:
+    """The step may have been done; planning it has done nothing. The brain would be started again, ask again and end again."""
+    own = Own(lambda _: raises(KeyError("status")))
+    steps = Performer(
+        {"bmc.power_off": own}, may_act=lambda _: True, confirm=confirmed, report=lambda _: None
+    )
+    result = await steps.perform(step(), 3)
+    assert isinstance(result, StepResult)
+    assert result.outcome is Outcome.UNKNOWN
+    assert "its answer has a form that nobody here knows (KeyError: 'status')" in result.why
+    own.lines = 7  # type: ignore[assignment]
+    with pytest.raises(ActionError, match="nobody here knows"):
+        await steps.plan(step())
 
 
 async def test_what_was_read_is_kept_when_it_is_not_well() -> None:

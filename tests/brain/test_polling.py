@@ -8,13 +8,15 @@ import pytest
 from agent.contract.errors import ActionError
 from brain import polling
 
+UNREADABLE = "it: its answer has a form that nobody here knows (ValueError: 1 is not in list)"
+
 
 class Asked(Exception):
     """The script is at its end."""
 
 
 def asked(script: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], list[str]]:
-    """(pauses, what was told) of a script: `.` an answer, `x` none, `-` another brain leads."""
+    """(pauses, what was told) of a script: `.` an answer, `x` none, `?` one that nobody can read, `-` another brain leads."""
     pauses: list[float] = []
     told: list[str] = []
     steps: Iterator[str] = iter(script)
@@ -30,12 +32,15 @@ def asked(script: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], li
     async def ask() -> None:
         if now == "x":
             raise ActionError("no answer")
+        if now == "?":
+            [0].index(1)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with pytest.raises(Asked):
         asyncio.run(
             polling.ask_on(
                 ask,
+                whom="it",
                 every_s=10.0,
                 slowest_s=60.0,
                 leads=lambda: now != "-",
@@ -53,6 +58,7 @@ def asked(script: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], li
         ("xxxxx.", [10, 20, 40, 60, 60, 60], ["no answer", "again"]),
         ("x.x.", [10, 20, 10, 20], ["no answer", "again", "no answer", "again"]),
         ("xx-.", [10, 20, 40, 10], ["no answer", "again"]),
+        ("??.", [10, 20, 40], [UNREADABLE, "again"]),
     ],
 )
 def test_a_failure_is_told_once_and_the_pauses_grow(

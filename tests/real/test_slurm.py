@@ -274,6 +274,17 @@ async def test_jobs_and_their_gpus_read_the_same_by_tools_and_by_rest(cluster: C
         await by_rest.close()
 
 
+@pytest.mark.parametrize("indices", ["-", "0-99999999999", "0-0-0", ","])
+async def test_a_user_who_names_a_job_like_what_scontrol_says_harms_nobody(
+    cluster: Cluster, indices: str
+) -> None:
+    """The name ended every brain that asked whose jobs a node has, one after the other, or took all of its memory."""
+    line = f"x\n     Nodes=gpu1 CPU_IDs=0 Mem=0 GRES=gpu:h200:1(IDX:{indices})"
+    job = await asyncio.to_thread(cluster.submit, "gpu1", "-J", line)
+    said = await jobs.answer(scheduler(cluster), "gpu1", "j:1", people=True)
+    assert (said.known, said.jobs) == (True, (job,))
+
+
 async def test_who_is_hit_reads_the_same_by_tools_and_by_rest(cluster: Cluster) -> None:
     """Of a job of two nodes: its name, its user, its two nodes, and its GPUs on this one; a hostile name acts on nothing."""
     token = cluster.folder / "token"

@@ -212,6 +212,26 @@ def odd_name(folder: Path) -> None:
     (folder / "a\nb SHA256SUMS").write_text("x")
 
 
+def two_names(folder: Path) -> None:
+    """`pip install DIR/gpuward-*.whl` takes it, too."""
+    wheel = next(folder.glob("*.whl"))
+    wheel.with_name(f"{wheel.name} {wheel.name}").write_text("theirs")
+
+
+def two_lines(folder: Path) -> None:
+    wheel = next(folder.glob("*.whl"))
+    wheel.with_name(f"{wheel.name}\n{wheel.name}").write_text("theirs")
+
+
+def pattern(folder: Path) -> None:
+    """A name that a shell takes for those of others."""
+    (folder / "gpuward*").write_text("theirs")
+
+
+def hidden(folder: Path) -> None:
+    (folder / ".gpuward.whl").write_text("theirs")
+
+
 def link(folder: Path) -> None:
     wheel = next(folder.glob("*.whl"))
     wheel.rename(folder.parent / "elsewhere.whl")
@@ -223,7 +243,22 @@ def nothing(folder: Path) -> None:
         path.unlink()
 
 
-HARMS = [flip, flip_and_sum, signed_by_another, unsigned, swapped, missing, extra, odd_name, link, nothing]
+HARMS = [
+    *(
+        flip,
+        flip_and_sum,
+        signed_by_another,
+        unsigned,
+        swapped,
+        missing,
+        extra,
+        odd_name,
+        two_names,
+        two_lines,
+        pattern,
+    ),
+    *(hidden, link, nothing),
+]
 
 
 @needs_tools

@@ -34,6 +34,15 @@ class Pager:
         return
 
 
+async def test_a_receiver_whose_answer_nobody_can_read_leads_to_the_next_channel() -> None:
+    """It may have taken the page; the brain goes on."""
+    second = Pager("b")
+    notifier = Notifier({"a": Pager("a", KeyError("id")), "b": second}, {"oncall": ["a", "b"]})
+    sent = await notifier.send(compose(page()))
+    assert (sent.delivered, sent.channels) == (True, "b")
+    assert sent.why.startswith("a: its answer has a form that nobody here knows (KeyError")
+
+
 @pytest.mark.parametrize("error", [Refused("no"), Unreachable("away"), TimedOut("slow")])
 async def test_every_failure_leads_to_the_next_channel(error: Exception) -> None:
     """In the group's order; the answer names who took it and what failed before."""

@@ -147,6 +147,31 @@ async def test_sizes_are_asked_for_people_only(away: bool, people: bool, nodes: 
     assert said.seen == (JobSeen(id="ml/a-0", name="a", user="ml", nodes=nodes, gpus=8),)
 
 
+class Odd(Sized):
+    """One whose answers have another form than anybody knows."""
+
+    async def jobs(self, node: str) -> list[Job]:
+        """Breaks."""
+        return [cast(Any, None).job]
+
+    async def sized(self, jobs: Sequence[Job]) -> list[Job]:
+        """Breaks, too."""
+        return [replace(jobs[len(jobs)], nodes=2)]
+
+
+async def test_an_answer_that_nobody_can_read_is_none_and_not_the_end_of_the_brain() -> None:
+    """The gate waits as for a scheduler that is away; people read of the jobs without their sizes."""
+    said = await jobs.answer(cast(Scheduler, Odd()), "n1", "j:1")
+    assert not said.known
+    assert "its answer has a form that nobody here knows (AttributeError" in said.why
+    odd = Odd()
+    odd.jobs = Queue.jobs.__get__(odd)  # type: ignore[method-assign]
+    odd.let.set()
+    said = await jobs.answer(cast(Scheduler, odd), "n1", "j:2", people=True)
+    assert said.known
+    assert [one.nodes for one in said.seen] == [4]
+
+
 async def test_an_answer_is_bounded_and_says_who_gave_it() -> None:
     """Of many jobs the large ones; without a scheduler nobody has said anything."""
     many = Queue([Job(id=str(n), nodes=n) for n in range(1, 201)])

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from math import inf
 
-from agent.contract.errors import ActionError, Refused, Unreachable
+from agent.contract.errors import Refused, Unreachable
 from brain.actions.base import Job, Wanted, always
 from brain.actions.marks import Mark
 from brain.leader.scheduler_rights import AGAIN_S, AWAY_S, LOOK_S, SCHEDULER_RIGHTS, SchedulerRights
@@ -18,13 +18,13 @@ class Cluster:
     name = "k8s"
 
     def __init__(self) -> None:
-        self.says: list[str] | ActionError = []
+        self.says: list[str] | Exception = []
         self.asked = 0
 
     async def lacking(self) -> list[str]:
         """As in Closing."""
         self.asked += 1
-        if isinstance(self.says, ActionError):
+        if isinstance(self.says, Exception):
             raise self.says
         return self.says
 
@@ -126,7 +126,7 @@ async def test_who_only_observes_reads_a_note_and_is_paged_when_a_runbook_may_do
 
 
 async def test_one_that_does_not_answer_says_nothing_about_rights(site: Site) -> None:
-    """What was known of it stands, and it is asked again soon."""
+    """What was known of it stands, and it is asked again soon; so is one whose answer nobody can read."""
     it = Watched(site)
     it.cluster.says = Unreachable("no route")
     assert await it.after(0) == []
@@ -134,6 +134,8 @@ async def test_one_that_does_not_answer_says_nothing_about_rights(site: Site) ->
     await it.after(AWAY_S)
     assert await it.after(LOOK_S) == [SCHEDULER_RIGHTS]
     it.cluster.says = Unreachable("no route")
+    assert await it.after(AGAIN_S) == [SCHEDULER_RIGHTS]
+    it.cluster.says = KeyError("status")
     assert await it.after(AGAIN_S) == [SCHEDULER_RIGHTS]
 
 
