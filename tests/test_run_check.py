@@ -76,6 +76,12 @@ def test_a_good_file(part: str, text: str, says: str, tmp_path: Path) -> None:
             "draft.toml:3: bmc.all.adress: is not an option here: did you mean address, addresses?",
         ),
         ("brain", '[bmc.all]\ntype = "redfish"\n', "draft.toml:1: bmc.all.user: is missing"),
+        (
+            "brain",
+            '[schedulers.k]\ntype = "kubernetes"\nserver = "https://k"\n',
+            "draft.toml:3: schedulers.k.server: is not an option here (have: ca_file, conditions, conditions_every_s, context, "
+            "delete_emptydir_data, evict_bare_pods, evict_wait_s, gpu_annotation, gpu_resource, in_cluster, keep_annotations, kubeconfig, ",
+        ),
         ("brain", '\n[schedulers.t]\ntype = "slrum"\n', "draft.toml:3: schedulers.t.type: unknown type"),
     ],
 )
