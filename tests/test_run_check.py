@@ -41,6 +41,14 @@ def test_a_good_file(part: str, text: str, says: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["draft.toml"]
 
 
+@pytest.mark.parametrize("text", ["", 'nats_url = "nats://nats-1:4222"\n'], ids=["as shipped", "joined"])
+def test_a_node_that_has_not_joined(text: str, tmp_path: Path) -> None:
+    """The file as the package brought it lets the agent start, and nobody would hear it: so it is said who does what."""
+    done = checked("agent", f'node = "gpu-1"\n{text}', tmp_path)
+    assert done.returncode == 0
+    assert ("gpuward cell token --nodes gpu-1; here, as root: gpuward-agent join TOKEN" in done.stderr) is not bool(text)
+
+
 @pytest.mark.parametrize(
     ("part", "text", "says"),
     [
