@@ -168,6 +168,35 @@ def test_one_line_of_an_overlay_changes_the_image(tmp_path: Path, name: str, ima
     assert named == {f"registry.example.com/{one}:{__version__}" for one in images}
 
 
+def test_another_namespace_as_the_page_says(plane: Plane, tmp_path: Path) -> None:
+    """Nothing names the old one any more, the certificate is made for the pod's own, and the first cell keeps its rights."""
+    page = (FOLDER.parents[1] / "docs/kubernetes.md").read_text()
+    overlay = yaml.safe_load(page.partition("**Another namespace**")[2].split("```yaml\n")[1].split("```")[0])
+    overlay["resources"] = [os.path.relpath(FOLDER / "single", tmp_path)]
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
+    shipped = (FOLDER / "single/brain.toml").read_text()
+    (tmp_path / "brain.toml").write_text(shipped.replace("gpuward.gpuward.svc", "gpuward.fleet.svc"))
+    said(plane, "apply", "-k", str(FOLDER / "single"))
+    said(plane, "apply", "-k", str(tmp_path))
+    made = plane.kubectl("kustomize", str(tmp_path))
+    assert "gpuward.gpuward" not in made
+    (brain,) = (one for one in yaml.safe_load_all(made) if one["kind"] == "StatefulSet")
+    (init,) = brain["spec"]["template"]["spec"]["initContainers"]
+    assert [one["name"] for one in init["env"]] == ["NAMESPACE"]
+    done = subprocess.run(
+        [*init["command"][:2], init["command"][2].replace("exec gpuward", "echo")],
+        env={**os.environ, "NAMESPACE": "fleet"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "--name gpuward.fleet.svc --name gpuward.fleet.svc.cluster.local" in done.stdout
+    for namespace in ("gpuward", "fleet"):
+        account = f"system:serviceaccount:{namespace}:gpuward"
+        assert plane.kubectl("auth", "can-i", "patch", "nodes", "--as", account).strip() == "yes"
+
+
 @pytest.mark.parametrize(("name", "embedded"), [("single", True), ("ha", False)])
 def test_the_configuration_is_one_that_the_brain_takes(name: str, embedded: bool) -> None:
     """Every key of the ConfigMap, and no mode but observe."""
