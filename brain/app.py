@@ -59,6 +59,7 @@ from brain.leader.executor import EffectExecutor
 from brain.leader.history import HistoryWriter
 from brain.leader.intake import Intake
 from brain.leader.jobs import JobQuestions
+from brain.leader.key_claim import KeyClaim
 from brain.leader.leader_watch import LeaderWatch, never_answered
 from brain.leader.leadership import Leadership
 from brain.leader.liveness import LivenessService
@@ -238,13 +239,14 @@ async def run(
             had_nodes=CellRegistry(config.registry_file).had_nodes,
         )
         stack.callback(replica.close)
+        claim = KeyClaim(config, brain=name, alerts=alerts)
         lease = Lease(
             config.cell,
             instance,
             config.lease_ttl_s,
             before=before,
             replicas=config.nats.replicas,
-            fit=lambda: disk.readable,
+            fit=lambda: disk.readable and claim.fits,
         )
         leadership = Leadership(lease, replica)
         competition = LeaseCompetition(brain=name, lease=lease, replica=replica, writer=writer)
@@ -385,6 +387,7 @@ async def run(
             config=config,
             nats=nats,
             lease=lease,
+            claim=claim,
             requests=requests,
             intake=intake,
             replica=replica,

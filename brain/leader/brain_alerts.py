@@ -34,6 +34,7 @@ LASTING = (
     "tokens_unreadable",
     "people_unreadable",
     "keys_behind",
+    "two_keys",
     "scheduler_rights",
     "log_time",
     "archive_behind",
