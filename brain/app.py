@@ -17,10 +17,11 @@ from functools import partial
 from agent.shared.nats_connection import NatsConnection, shown
 from agent.shared.tasks import Tasks
 from brain.actions import BuildActions, bmc_poll, build_real, kube_conditions, slurm_witness
-from brain.adapters import keys, nats_server, operator_mode, signing_key, signing_key_log
+from brain.adapters import keys, lost_folder, nats_server, operator_mode, signing_key, signing_key_log
 from brain.adapters.announcer import Announcer
 from brain.adapters.broker import brain_connection
 from brain.adapters.codec import Codec
+from brain.adapters.disk import try_disk
 from brain.adapters.evidence_store import EvidenceStore
 from brain.adapters.files import exclusive, runtime_folder
 from brain.adapters.lease import Lease
@@ -146,7 +147,10 @@ async def run(
         )  # pages may go out from here on; what runs ends once more, and first, below
         alerts.resume()
 
-        # NATS, and what is kept on disk.
+        # NATS, and what is kept on disk: not on the empty place of a disk that is not mounted.
+        if not await when_writable(config.data_dir, lambda: lost_folder.check(config), alerts, stop):
+            return
+        alerts.resume()  # what is written there, too, where it had to be waited for
         before = await when_writable(
             config.data_dir, lambda: stack.enter_context(exclusive(config.data_dir, instance)), alerts, stop
         )
@@ -157,11 +161,15 @@ async def run(
             return
         server = None
         if config.embedded:
+            store = nats_server.of(config).folder
+            if not await when_writable(store, lambda: bool(try_disk(store)), alerts, stop):
+                return
             server = await when_writable(
-                config.data_dir,
+                store,
                 lambda: stack.enter_context(nats_server.embedded(config)),
                 alerts,
                 stop,
+                also=config.data_dir,
                 in_thread=False,
             )
             if server is None:

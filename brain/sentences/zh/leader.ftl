@@ -60,6 +60,7 @@ rotation-of-keys-error = 密钥轮换：{ $error }
 s-as-root-chown-r-us-folder-and-chmod-r-9bc04de5 = 请以 root 身份执行：`chown -R { $us }: { $folder }` 和 `chmod -R u+rwX { $folder2 }`；其上级目录必须允许该用户通过（`namei -l { $folder3 }`）
 s-behind-inputs-behind-c22fc4b8 = （落后 { $behind } 个输入）
 s-error-unless-this-brain-ends-before-that-its-disk-3e8db5fa = { $error }，除非此 brain 在此之前结束：其磁盘不接收任何内容
+s-error-until-then-this-brain-begins-nothing-anew-it-592e3ecd = { $error }。在此之前此 brain 不会重新开始任何东西：它听不到故障，也无法处理。完成后它会自行启动
 s-faults-are-healed-and-paged-all-the-same-and-ad91adc2 = 故障照常修复和呼叫，NATS 中的日志保存了一切。
 s-give-the-folder-and-what-is-in-it-back-8822a267 = 请将该目录及其内容归还给 brain 的用户（以 root 身份执行 `chown -R`）
 s-if-another-brain-can-read-its-files-it-takes-b177e2c1 = 如果另一个 brain 能读取其文件，则由其接管。
