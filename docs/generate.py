@@ -96,7 +96,7 @@ COMMAND_LINE = """\
 
 | variable | option | meaning |
 |---|---|---|
-| `GPUWARD_URL` | `--url` | where the brain's console is; default: http://127.0.0.1:8470 |
+| `GPUWARD_URL` | `--url` | where the brain's console is; default: that of `/etc/gpuward/brain.toml`, else http://127.0.0.1:8470 |
 | `GPUWARD_TOKEN_FILE` | `--token-file` | your token's file; default on the brain's machine: that of who started it |
 | `GPUWARD_CA_FILE` | `--ca-file` | CA of an https:// brain (PEM); a cell's is `<data_dir>/cell/ca.pem` |
 | `LC_ALL`, `LC_MESSAGES`, `LANG` | `--lang` | language of help and answers (`en`, `zh`), of `gpuward-agent`, too |

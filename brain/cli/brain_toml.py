@@ -11,9 +11,9 @@ from agent.shared.words import t
 from brain import config as brain_config
 from brain.cell.authority import Authority
 from brain.cli.as_owner import as_owner
+from brain.cli.own_brain import DEFAULT_CONFIG
 from brain.config import BrainConfig
 
-DEFAULT_CONFIG = Path("/etc/gpuward/brain.toml")
 in_config = click.option(
     "--config",
     "path",

@@ -17,9 +17,10 @@ from brain.cell.journal import CellJournal, Deed
 from brain.cell.trust import KeyKind
 from brain.cli import brain_toml_keys, cell_export, cell_rotate, cell_shared, cell_show
 from brain.cli.as_owner import as_owner, make_data_folder
-from brain.cli.brain_toml import DEFAULT_CONFIG, check_cell, chosen, in_cell, in_config, in_data, load
+from brain.cli.brain_toml import check_cell, chosen, in_cell, in_config, in_data, load
 from brain.cli.cell_export import make_brain_seed, registry_of
 from brain.cli.operator_commands import Duration
+from brain.cli.own_brain import DEFAULT_CONFIG
 from brain.config import BrainConfig
 
 

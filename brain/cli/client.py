@@ -20,10 +20,10 @@ from agent.shared.unit_start import UnitStart
 from agent.shared.words import language, t
 from brain.cli import listener
 from brain.cli.answers import NoteJson, SaidJson
+from brain.cli.own_brain import DEFAULT_URL, OwnBrain
 from brain.console.access import local_token
 
 F = TypeVar("F", bound=Callable[..., Any])
-DEFAULT_URL = "http://127.0.0.1:8470"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 API = "/api/v1"  # as in brain/console/api/endpoint.py
 TIMEOUT_S = 15.0
@@ -64,12 +64,32 @@ class Client:
     """
 
     def __init__(
-        self, url: str, token_file: Path | None = None, ca_file: Path | None = None, *, faithful: bool = False
+        self,
+        url: str,
+        token_file: Path | None = None,
+        ca_file: Path | None = None,
+        *,
+        faithful: bool = False,
+        place: OwnBrain | None = None,
     ) -> None:
-        self._url = url.rstrip("/")
+        """Empty `url`: nobody has said where, so it is asked at `place`."""
+        self._place = place or OwnBrain(url=DEFAULT_URL)
+        self._named = url.rstrip("/")
+        self._named_ca = ca_file
+        self._url = self._named or self._place.url
+        self._ca_file = ca_file or (None if self._named else self._place.ca_file)
         self._token_file = token_file
-        self._ca_file = ca_file
         self._faithful = faithful
+
+    @property
+    def assumed(self) -> bool:
+        """Has nobody said where it is?"""
+        return not self._named
+
+    @property
+    def ca_file(self) -> Path | None:
+        """Of whoever vouches for its certificate; None: the system knows."""
+        return self._ca_file
 
     @property
     def url(self) -> str:
@@ -90,10 +110,11 @@ class Client:
     ) -> "Client":
         """Returns the same client with other settings; empty ones stay as they are."""
         return Client(
-            url or self._url,
+            url or self._named,
             token_file or self._token_file,
-            ca_file or self._ca_file,
+            ca_file or self._named_ca,
             faithful=faithful or self._faithful,
+            place=self._place,
         )
 
     def _json(self, answer: http.client.HTTPResponse) -> Any:

@@ -14,7 +14,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent.shared.words import t
-from brain.cli.client import DEFAULT_URL, Client
+from brain.cli import own_brain
+from brain.cli.client import Client
 from brain.hold_words import to_hold
 
 WITHIN_S = 0.3
@@ -102,9 +103,10 @@ def of_root(ctx: click.Context) -> Client:
     given: dict[str, Any] = ctx.find_root().params
     token, authority = given.get("token_file"), given.get("ca_file")
     return Client(
-        given.get("url") or DEFAULT_URL,
+        url := given.get("url") or "",
         Path(token) if token else None,
         Path(authority) if authority else None,
+        place=None if url else own_brain.place(),
     )
 
 

@@ -17,11 +17,12 @@ from agent.contract.inert import inert
 from agent.shared.words import t
 from brain import config as brain_config
 from brain.cli.as_owner import as_owner, owner
-from brain.cli.brain_toml import DEFAULT_CONFIG, chosen, in_config, in_data, load
+from brain.cli.brain_toml import chosen, in_config, in_data, load
 from brain.cli.checkup import broker, counterparts, fleet, keys, machine
 from brain.cli.checkup.installation import Installation, ask, client_of
 from brain.cli.checkup.lines import Health, HealthLine, fail, unchecked
 from brain.cli.client import Client, for_client
+from brain.cli.own_brain import DEFAULT_CONFIG
 from brain.cli.terminal import as_json, padded, print_json
 
 # What is looked at, in the order in which it is shown. The first ones read files and what the brain has said ...

@@ -11,7 +11,8 @@ from agent.contract.errors import ConfigError, GpuwardError
 from agent.contract.inert import inert_lines
 from agent.shared.standard_output import standard_output
 from agent.shared.words import LANGUAGES, language, later, speaking, t, wanted, without_lang
-from brain.cli.client import DEFAULT_URL, Client
+from brain.cli import own_brain
+from brain.cli.client import Client
 from brain.cli.lazy import Lazy, LazyGroup, lazy
 
 # One line for each command: where it is, and its line in the list.
@@ -87,7 +88,10 @@ MOUNTED: dict[str, str] = {
 
 @click.command()
 @click.option(
-    "--url", envvar="GPUWARD_URL", default=DEFAULT_URL, show_default=True, help="Where the brain is."
+    "--url",
+    envvar="GPUWARD_URL",
+    default="",
+    help=f"Where the brain is. Default: as {own_brain.DEFAULT_CONFIG} says, else {own_brain.DEFAULT_URL}.",
 )
 @click.option(
     "--token-file",
@@ -110,7 +114,7 @@ MOUNTED: dict[str, str] = {
 @click.version_option(package_name="gpuward")
 @click.pass_context
 def _options(ctx: click.Context, url: str, token_file: Path | None, ca_file: Path | None) -> None:
-    ctx.obj = Client(url, token_file, ca_file)
+    ctx.obj = Client(url, token_file, ca_file, place=None if url else own_brain.place())
 
 
 def group(mounted: Mapping[str, Callable[[], click.Command]]) -> LazyGroup:

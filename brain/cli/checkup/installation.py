@@ -11,12 +11,12 @@ from agent.contract.errors import ConfigError
 from agent.shared.words import later
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
+from brain.cli import own_brain
 from brain.cli.as_owner import as_owner
-from brain.cli.client import DEFAULT_URL, Client
+from brain.cli.client import Client
 from brain.config import BrainConfig
 
 NO_BRAIN = later("the brain does not answer")
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +89,10 @@ def ask(client: Client) -> tuple[BrainAnswers | None, str]:
 def client_of(client: Client, config: BrainConfig) -> Client:
     """Returns the client of the console in this configuration, unless another place was named."""
     console = config.console
-    if client.url != DEFAULT_URL or not console.port:
+    if not client.assumed or not console.port:
         return client
-    host = _EVERYWHERE.get(console.host, console.host)
-    scheme = "https" if console.tls_cert_file else "http"
     authority = Authority(config.cell_dir)
     issued = console.tls_cert_file == authority.certificate_file and authority.ca_file.is_file()
     own = authority.ca_file if issued else None
-    return client.at(url=f"{scheme}://{f'[{host}]' if ':' in host else host}:{console.port}", ca_file=own)
+    url = own_brain.url_of(console.host, console.port, tls=console.tls_cert_file is not None)
+    return client.at(url=url, ca_file=own)

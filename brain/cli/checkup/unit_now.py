@@ -8,7 +8,7 @@ from agent.contract.inert import inert
 from agent.shared import unit_start
 from agent.shared.unit_start import UnitStart
 from agent.shared.words import many, t
-from brain.cli.brain_toml import DEFAULT_CONFIG
+from brain.cli.own_brain import DEFAULT_CONFIG
 
 UNIT = "gpuward.service"
 _WITHIN_S = 10.0
