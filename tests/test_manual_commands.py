@@ -95,9 +95,6 @@ LEDGER: Mapping[str, Mapping[str, By | str]] = {
         "apt-get install -y ./gpuward-agent_*.deb": By(_STRANGER, 'follows("A node", TOKEN=token)'),
         "gpuward-agent join TOKEN": By(_STRANGER, 'follows("A node", TOKEN=token)'),
         "systemctl enable --now gpuward-agent": By(_STRANGER, 'follows("A node", TOKEN=token)'),
-        "export GPUWARD_URL=https://127.0.0.1:8470 GPUWARD_CA_FILE=/var/lib/gpuward/cell/ca.pem": By(
-            _STRANGER, 'follows("Is all well?")'
-        ),
         "gpuward nodes": By(_STRANGER, 'follows("Is all well?")'),
         "gpuward doctor": By(_STRANGER, 'follows("Is all well?")'),
         "install -D -m 0644 -t /etc/systemd/system/gpuward-agent.service.d /usr/share/gpuward-agent/hands.conf": By(

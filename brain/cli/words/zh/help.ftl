@@ -218,7 +218,7 @@ s-what-the-runbooks-in-observe-or-approve-mode-would-0356a601 =
     这是您让某个修复手册自行行动的依据：`gpuward mode RUNBOOK auto`。
 s-whatever-has-an-id-the-whole-chain-back-to-a66126e0 = 凡是有 id 的东西：完整的因果链，直到内核日志行。
 s-where-the-brain-is-default-as-etc-gpuward-brain-1711e572 = brain 在哪里。默认：按 /etc/gpuward/brain.toml 所写，否则 http://127.0.0.1:8470。
-s-where-the-brain-s-console-is-default-http-127-de82e8cd = brain 的控制台在哪里；默认：http://127.0.0.1:8470
+s-where-the-brain-s-console-is-default-that-of-733352c3 = brain 的控制台在哪里；默认：/etc/gpuward/brain.toml 所写的，否则 http://127.0.0.1:8470
 s-where-the-console-is-reached-default-by-the-first-c384bfb7 = 控制台的访问地址；默认：使用 cell 的第一个名称。
 s-where-the-nodes-stand-as-in-brain-toml-default-1ab0573e = 节点的位置，如 brain.toml 中所写；默认：文件夹中的 topology.yaml（若有）。
 s-where-the-nodes-stand-racks-leaf-switches-power-feeds-b887a7f7 = 节点在哪里：机架、叶交换机、供电。不带命令时：`print`。
