@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 POSITION_EVERY_S = 10.0
 DISK_EVERY_S = 60.0
+READABLE_AGAIN_S = 2.0
 CALM_S, CALM_TICK_S = 60.0, 2.0
 BOOT = "boot"  # key of the checkpoint: the boot id of the agent's last start
 METRICS_NEED = (
@@ -82,7 +83,7 @@ def run(config: AgentConfig) -> int:
 
 
 def check(config: AgentConfig) -> None:
-    """ConfigError where the agent would end as soon as it is started: what it connects by cannot be read."""
+    """ConfigError where the agent would wait as soon as it is started: what it connects by cannot be read."""
     ca = authorities(config.nats_ca_file)
     node_identity(
         config.servers(), seed_file=config.nats_seed_file, jwt_file=config.nats_jwt_file, ca=lambda: ca
@@ -257,7 +258,26 @@ async def _until_signal(config: AgentConfig) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await serve(config, stop)
+    if await _readable(config, stop):
+        await serve(config, stop)
+
+
+async def _readable(config: AgentConfig, stop: asyncio.Event) -> bool:
+    """Waits for the files by which the agent connects: they may lie on what is mounted later, or be written by whoever sets the
+    node up. What happens meanwhile is in the kernel's log. False: it is to stop.
+    """
+    told = ""
+    while not stop.is_set():
+        try:
+            check(config)
+            return True
+        except ConfigError as error:
+            if told != (told := str(error)):
+                _log.warning("waiting: %s", told)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(READABLE_AGAIN_S):
+                await stop.wait()
+    return False
 
 
 def _saving_position(spool: Spool, kmsg: KmsgSource) -> Callable[[], Awaitable[None]]:

@@ -69,6 +69,7 @@ class Invitation:
 def main(token: str, *, config: Path, node: str, new_key: bool = False) -> int:
     """Joins, and says what to do next. `new_key`: with a key that is made now; the old one stays until the cell has taken it.
     ConfigError, Refused, Unreachable: it has not joined; the configuration is as it was."""
+    _may_write(config.parent)
     invited = read(sys.stdin.readline().strip() if token == "-" else token.strip())  # noqa: S105  a dash
     node = node or _configured_name(config)
     name = subjects.new_node(
@@ -114,6 +115,13 @@ def main(token: str, *, config: Path, node: str, new_key: bool = False) -> int:
     if answer["todo"]:
         sys.stdout.write(t("Not done yet: {todo}.\n", todo=inert(clip(answer["todo"], 1000))))
     return 0
+
+
+def _may_write(folder: Path) -> None:
+    """ConfigError: this user may not, and whoever may is to type it. Before the token is used, which is good once."""
+    there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ConfigError(t("{folder} is not yours to write: type it as root", folder=there))
 
 
 def read(token: str) -> Invitation:

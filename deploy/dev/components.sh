@@ -49,8 +49,12 @@ if [ ! -e /usr/sbin/policy-rc.d ]; then
   chmod +x /usr/sbin/policy-rc.d
   made_policy=yes
 fi
-apt-get -qq update >/dev/null
+ours() { [ -z "$made_policy" ] || rm -f /usr/sbin/policy-rc.d; }
+trap ours EXIT
+# Another apt-get may be at work: it is waited for.
+apt-get -qq -o DPkg::Lock::Timeout=600 update >/dev/null
 # shellcheck disable=SC2086  # a list of package names
-DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $missing >/dev/null
-[ -z "$made_policy" ] || rm -f /usr/sbin/policy-rc.d
+DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 install -y --no-install-recommends $missing >/dev/null
+ours
+made_policy=""
 prepare

@@ -1,5 +1,7 @@
 """`gpuward-agent join` writes into an agent.toml that people have edited: its keys, and nothing else."""
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -51,3 +53,20 @@ def test_only_its_keys_are_another(tmp_path: Path, before: str) -> None:
     assert kept <= {*after.splitlines()}
     join._write(file, VALUES)
     assert file.read_text() == after
+
+
+@pytest.mark.root
+def test_who_may_not_write_there_is_told_to_be_root(tmp_path: Path) -> None:
+    """Before the token is used, which is good once; and nothing of a key's owner, whom there is nobody to be."""
+    outside = tmp_path
+    while outside != outside.parent and not outside.stat().st_mode & 0o001:
+        outside.chmod(outside.stat().st_mode | 0o011)
+        outside = outside.parent
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    argv = [sys.executable, "-m", "agent", "join", "gwj_x", "--config", str(tmp_path / "gpuward/agent.toml")]
+    done = subprocess.run(
+        [*nobody, *argv], capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2]
+    )
+    said = (done.returncode, done.stderr)
+    assert said == (2, f"gpuward-agent: {tmp_path} is not yours to write: type it as root\n")
+    assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,7 @@ check-socket-of-the-agent-socket = agent 的 check_socket；{ $socket }
 collectors-sources-actions-and-event-kinds = 采集器、来源、操作和上报种类
 default-config = 默认：{ $config }
 default-standard-input-too = 默认：标准输入；- 也是
+folder-is-not-yours-to-write-type-it-as-root = 当前用户不能写入 { $folder }：请以 root 身份执行
 for-the-answer-e-g-0-1s-the-default = 等待回答多久，例如 0.1s（默认）
 got-bytes-that-are-no-answer = { $got } 字节，不是回答
 infiniband-and-ethernet-devices-ports-links-bonds = InfiniBand 和以太网：设备、端口、链路、绑定
