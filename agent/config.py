@@ -280,6 +280,11 @@ class AgentConfig:
         """The machine that this agent watches."""
         return Host(root=self.root)
 
+    @property
+    def joined(self) -> bool:
+        """Has it been said where this node belongs? Without a key and on the default's loopback nobody is there to hear it."""
+        return bool(self.nats_seed_file) or self.nats_url != type(self)().nats_url
+
     def servers(self) -> list[str]:
         """The NATS servers, one URL each."""
         return _servers(self.nats_url)

@@ -21,7 +21,12 @@ _log = logging.getLogger(__name__)
 
 
 def started(host: Host, config: AgentConfig, *, booted: bool) -> UnsentEvent:
-    """Returns the event `agent.started`. A machine that was renamed is logged, too."""
+    """Returns the event `agent.started`. A machine that was renamed is logged, too, and a node that has not joined."""
+    if not config.joined:
+        _log.warning(
+            "this node has not joined a cell: nobody hears it before `gpuward-agent join TOKEN`, "
+            "with a token of `gpuward cell token`"
+        )
     gpus = sum(1 for function in host.listdir(bus.PCI) if bus.is_gpu(host, function))
     data: dict[str, Scalar] = {
         "version": __version__,

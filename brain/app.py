@@ -17,10 +17,11 @@ from functools import partial
 from agent.shared.nats_connection import NatsConnection, shown
 from agent.shared.tasks import Tasks
 from brain.actions import BuildActions, bmc_poll, build_real, kube_conditions, slurm_witness
-from brain.adapters import keys, nats_server, operator_mode, signing_key, signing_key_log
+from brain.adapters import keys, lost_folder, nats_server, operator_mode, signing_key, signing_key_log
 from brain.adapters.announcer import Announcer
 from brain.adapters.broker import brain_connection
 from brain.adapters.codec import Codec
+from brain.adapters.disk import try_disk
 from brain.adapters.evidence_store import EvidenceStore
 from brain.adapters.files import exclusive, runtime_folder
 from brain.adapters.lease import Lease
@@ -59,6 +60,7 @@ from brain.leader.executor import EffectExecutor
 from brain.leader.history import HistoryWriter
 from brain.leader.intake import Intake
 from brain.leader.jobs import JobQuestions
+from brain.leader.key_claim import KeyClaim
 from brain.leader.leader_watch import LeaderWatch, never_answered
 from brain.leader.leadership import Leadership
 from brain.leader.liveness import LivenessService
@@ -145,7 +147,10 @@ async def run(
         )  # pages may go out from here on; what runs ends once more, and first, below
         alerts.resume()
 
-        # NATS, and what is kept on disk.
+        # NATS, and what is kept on disk: not on the empty place of a disk that is not mounted.
+        if not await when_writable(config.data_dir, lambda: lost_folder.check(config), alerts, stop):
+            return
+        alerts.resume()  # what is written there, too, where it had to be waited for
         before = await when_writable(
             config.data_dir, lambda: stack.enter_context(exclusive(config.data_dir, instance)), alerts, stop
         )
@@ -156,11 +161,15 @@ async def run(
             return
         server = None
         if config.embedded:
+            store = nats_server.of(config).folder
+            if not await when_writable(store, lambda: bool(try_disk(store)), alerts, stop):
+                return
             server = await when_writable(
-                config.data_dir,
+                store,
                 lambda: stack.enter_context(nats_server.embedded(config)),
                 alerts,
                 stop,
+                also=config.data_dir,
                 in_thread=False,
             )
             if server is None:
@@ -238,13 +247,14 @@ async def run(
             had_nodes=CellRegistry(config.registry_file).had_nodes,
         )
         stack.callback(replica.close)
+        claim = KeyClaim(config, brain=name, alerts=alerts)
         lease = Lease(
             config.cell,
             instance,
             config.lease_ttl_s,
             before=before,
             replicas=config.nats.replicas,
-            fit=lambda: disk.readable,
+            fit=lambda: disk.readable and claim.fits,
         )
         leadership = Leadership(lease, replica)
         competition = LeaseCompetition(brain=name, lease=lease, replica=replica, writer=writer)
@@ -385,6 +395,7 @@ async def run(
             config=config,
             nats=nats,
             lease=lease,
+            claim=claim,
             requests=requests,
             intake=intake,
             replica=replica,

@@ -81,11 +81,17 @@ def meant(table: type, key: list[str]) -> str:
         if not inner:
             return ""
         table = inner[0]
-    return scopes.have(key[-1], sorted(_keys(table)))
+    keys = sorted(_keys(table))
+    return scopes.have(
+        key[-1], keys, shown=len(keys)
+    )  # a table has few, and the one that is meant may be the last
 
 
 def _keys(table: Any) -> dict[str, Any]:
     """The keys of a table with the declared type of each; none: it is no table, or it has keys of any name."""
     if isinstance(table, type) and issubclass(table, BaseModel):
         return {name: field.annotation for name, field in table.model_fields.items()}
-    return get_type_hints(table) if isinstance(table, type) and is_dataclass(table) else {}
+    if not (isinstance(table, type) and is_dataclass(table)):
+        return {}
+    types = get_type_hints(table)
+    return {field.name: types[field.name] for field in fields(table)}

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ def up(nodes: int, data: Path, port: int, nats_port: int, pace: float) -> None:
     try:
         site = local_site.prepare(data, console_port=port, nodes=nodes)
         status = asyncio.run(run_up(site, click.echo, nats_port=nats_port, pace=pace))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all has stopped: there is nothing left to interrupt
     except ConfigError as error:
         click.echo(f"gpuward up: {error}", err=True)
         raise SystemExit(2) from error

@@ -41,6 +41,16 @@ def test_a_good_file(part: str, text: str, says: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["draft.toml"]
 
 
+@pytest.mark.parametrize("text", ["", 'nats_url = "nats://nats-1:4222"\n'], ids=["as shipped", "joined"])
+def test_a_node_that_has_not_joined(text: str, tmp_path: Path) -> None:
+    """The file as the package brought it lets the agent start, and nobody would hear it: so it is said who does what."""
+    done = checked("agent", f'node = "gpu-1"\n{text}', tmp_path)
+    assert done.returncode == 0
+    assert (
+        "gpuward cell token --nodes gpu-1; here, as root: gpuward-agent join TOKEN" in done.stderr
+    ) is not bool(text)
+
+
 @pytest.mark.parametrize(
     ("part", "text", "says"),
     [
@@ -76,6 +86,13 @@ def test_a_good_file(part: str, text: str, says: str, tmp_path: Path) -> None:
             "draft.toml:3: bmc.all.adress: is not an option here: did you mean address, addresses?",
         ),
         ("brain", '[bmc.all]\ntype = "redfish"\n', "draft.toml:1: bmc.all.user: is missing"),
+        (
+            "brain",
+            '[schedulers.k]\ntype = "kubernetes"\nserver = "https://k"\n',
+            "draft.toml:3: schedulers.k.server: is not an option here (have: ca_file, conditions, conditions_every_s, context, "
+            "delete_emptydir_data, evict_bare_pods, evict_wait_s, gpu_annotation, gpu_resource, in_cluster, keep_annotations, "
+            "kubeconfig, ",
+        ),
         ("brain", '\n[schedulers.t]\ntype = "slrum"\n', "draft.toml:3: schedulers.t.type: unknown type"),
     ],
 )

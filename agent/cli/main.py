@@ -94,6 +94,14 @@ def _run(options: argparse.Namespace) -> int:
                     "administers the node, as root: systemctl unmask gpuward-agent; systemctl enable gpuward-agent\n"
                 )
             )
+        if not loaded.joined:
+            sys.stderr.write(
+                t(
+                    "this node has not joined a cell yet, so nobody hears it. On the brain's machine: gpuward cell token --nodes "
+                    "{node}; here, as root: gpuward-agent join TOKEN\n",
+                    node=loaded.node,
+                )
+            )
         sys.stdout.write(
             t(
                 "node {node} of cell {cell}: the agent can start with this configuration\n",

@@ -15,7 +15,8 @@ from agent.shared import files
 
 NAME = "disk.trial"
 _SIZE = 4096  # bytes
-_FOLDERS = ("cell", "nats", "nats/keys")  # of a data folder, without which no brain starts
+# Of a data folder, and of a store of NATS elsewhere, without which no brain starts
+_FOLDERS = ("cell", "nats", "nats/keys", "keys", "js")
 _DENIED = (errno.EACCES, errno.EPERM)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 

@@ -73,10 +73,20 @@ class CurrentSigner:
 
 
 def make_first(path: Path) -> Signer:
-    """The key that comes to `path` once this brain may make the cell's key; made beside it, where an earlier run has not."""
+    """The key that comes to `path` once this brain may make the cell's key; made beside it, where an earlier run has not. One
+    that is damaged is made anew: nothing was ever signed with it.
+    """
     first = beside(path, FIRST)
     _make_signer(first)
-    return read_signer(first)
+    try:
+        return read_signer(first)
+    except ConfigError as error:
+        if isinstance(error.__cause__, OSError):
+            raise
+        _log.warning("%s is damaged, and was never used: another is made", first)
+        first.unlink(missing_ok=True)
+        _make_signer(first)
+        return read_signer(first)
 
 
 def put_first(path: Path) -> bool:
@@ -117,7 +127,12 @@ def _place(made: Path, path: Path) -> None:
 
 
 def load_signer(path: Path) -> Signer:
-    """Loads the signing key from `path` or creates it; writes its public half to `<path>.pub`."""
+    """Loads the signing key from `path` or creates it; writes its public half to `<path>.pub`. Where one was made before, and is
+    perhaps claimed (`make_first`), it is that one.
+    """
+    if not path.exists() and beside(path, FIRST).exists():
+        make_first(path)
+        put_first(path)
     _make_signer(path)
     signer = read_signer(path)
     public = path.with_name(path.name + ".pub")

@@ -69,6 +69,11 @@ class LogInfo:
     # Older messages go; 0: none does
     max_age_s: float
 
+    @property
+    def empty(self) -> bool:
+        """Has it no message, or none any more?"""
+        return self.first_seq > self.last_seq or not self.last_seq
+
 
 async def ensure(
     client: Client, cell: str, config: LogConfig, replicas: int = 1, *, alone: bool = False

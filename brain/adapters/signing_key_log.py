@@ -1,13 +1,15 @@
 """The key of a brain that has none, where other brains may be on the same servers: for each log one is made, whoever starts.
 
 Whoever makes it claims it first, by the very first message of the log, which the servers take from one brain only (decision 89).
-Apart from signing_key.py: commands need no NATS.
+A brain that has a key claims a log that has no message, too (brain/leader/key_claim.py). Apart from signing_key.py: commands need
+no NATS.
 """
 
 import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -22,14 +24,22 @@ from agent.shared.nats_connection import LOST, NatsConnection, close
 from agent.shared.tasks import unless
 from brain.adapters import keys, log, server_check
 from brain.adapters.codec import Codec
+from brain.adapters.log import LogInfo
 from brain.config import BrainConfig
 from brain.core.inputs import Pulse
 
 T = TypeVar("T")
 PAUSE_S = 1.0
 _CLAIM = "key"  # what the id of a claim begins with; the brain and the id of its key follow
-_EXPECTS_NOTHING = {Header.EXPECTED_LAST_SEQUENCE.value: "0"}
-_WRONG_LAST_SEQUENCE = 10071
+_WRONG_LAST_SEQUENCE = (10071, 10164)  # of one server, and of a cluster that is just storing another message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What the first message of a log says: which brain begins it, and the id of the key that it signs with."""
+
+    brain: str
+    key_id: str
 
 
 class Opened(Protocol):
@@ -83,7 +93,8 @@ async def _claim(config: BrainConfig, connection: NatsConnection, brain: str, op
     """Makes the key if this brain is the one that may, else ConfigError as above. LOST, Unreachable: the servers do not say.
     False: the brain was asked to stop.
 
-    The key is on the disk before it is claimed, so that nobody claims what a crash then takes from him.
+    The key is on the disk before it is claimed, so that nobody claims what a crash then takes from him. Where the claim was
+    purged or has expired before the key lay in its place, it is made once more.
     """
     key, cell = config.signing_key, config.cell
     if key.exists():
@@ -92,21 +103,28 @@ async def _claim(config: BrainConfig, connection: NatsConnection, brain: str, op
     try:
         await server_check.check(client)
         extent = await log.ensure(client, cell, config.log, config.nats.replicas)
+        cut_short = keys.beside(
+            key, keys.FIRST
+        ).exists()  # an earlier run of this brain, perhaps after its claim
         first = await opened(lambda: _on_disk(key, keys.make_first))
         if first is None:
             return False
-        if not extent.last_seq:
-            await _write(client, cell, f"{_CLAIM}:{brain}:{first.key_id}")
-        who, made = await _claimed(client, cell)
+        unled = extent.empty and extent.last_seq <= cut_short  # who leads writes more than one message
+        if unled:
+            await claim(client, cell, Claim(brain=brain, key_id=first.key_id), after=extent.last_seq)
+        extent = await log.info(client, cell)
+        found = await claim_of(client, cell, extent)
     finally:
         await close(client)
-    if made == first.key_id:
+    if found is not None and found.key_id == first.key_id:
         return bool(await opened(lambda: _on_disk(key, keys.put_first)))
-    if not await opened(lambda: _on_disk(key, keys.drop_first)):
+    if unled and found is None and not key.exists():
+        raise Unreachable(f"the first message of the log of cell {cell} has gone again")
+    if (found is not None or key.exists()) and not await opened(lambda: _on_disk(key, keys.drop_first)):
         return False
     if key.exists():
         return True
-    raise ConfigError(_told(config, brain, who))
+    raise ConfigError(_told(config, brain, found, extent))
 
 
 def _on_disk(key: Path, change: Callable[[Path], T]) -> T:
@@ -120,43 +138,58 @@ def _on_disk(key: Path, change: Callable[[Path], T]) -> T:
         ) from error
 
 
-async def _write(client: Client, cell: str, claim: str) -> None:
-    """Puts the claim onto a log that has no message yet; where another one was faster, that is read afterwards."""
-    what, body = Codec(cell).encode(Pulse(id=claim))
+async def claim(client: Client, cell: str, what: Claim, *, after: int) -> None:
+    """Puts a claim onto a log that has no message, and whose last one was at `after`; where somebody was faster, that one is read
+    afterwards.
+    """
+    subject, body = Codec(cell).encode(Pulse(id=f"{_CLAIM}:{what.brain}:{what.key_id}"))
+    headers = {Header.EXPECTED_LAST_SEQUENCE.value: str(after)}
     try:
-        await client.jetstream().publish(subjects.brain_input(cell, what), body, headers=_EXPECTS_NOTHING)
+        await client.jetstream().publish(subjects.brain_input(cell, subject), body, headers=headers)
     except BadRequestError as error:
-        if error.err_code != _WRONG_LAST_SEQUENCE:
+        if error.err_code not in _WRONG_LAST_SEQUENCE:
             raise
 
 
-async def _claimed(client: Client, cell: str) -> tuple[str, str]:
-    """The brain that has claimed the key, and the id of its key; empty: the log's first message is no claim, or has gone."""
+async def claim_of(client: Client, cell: str, extent: LogInfo) -> Claim | None:
+    """What the log's first message says; None: it is no claim, or there is no message."""
+    if extent.empty:
+        return None
     try:
-        message = await client.jsm().get_msg(subjects.stream(cell), seq=1)
+        message = await client.jsm().get_msg(subjects.stream(cell), seq=extent.first_seq)
     except NotFoundError:
-        return "", ""
-    found = Codec(cell).decode(message.subject or "", message.data or b"", 1)
+        return None
+    found = Codec(cell).decode(message.subject or "", message.data or b"", extent.first_seq)
     what, _, rest = found.id.partition(":") if isinstance(found, Pulse) else ("", "", "")
-    brain, _, made = rest.partition(":")
-    return (brain, made) if what == _CLAIM else ("", "")
+    brain, _, made = rest.rpartition(":")
+    return Claim(brain=brain, key_id=made) if what == _CLAIM else None
 
 
-def _told(config: BrainConfig, brain: str, who: str) -> str:
+def _told(config: BrainConfig, brain: str, found: Claim | None, extent: LogInfo) -> str:
     key, cell = config.signing_key, config.cell
     share = (
         "say `gpuward cell share FILE`, and here, as root, `gpuward cell take FILE` (docs/operations.md, `A second brain`). If "
         "nobody has the key any more: `gpuward cell rotate signing --compromised`, and every node joins again"
     )
-    if who == brain:
+    if found is None and extent.first_seq > 1:
         return (
-            f"{key} is not there, and a brain of this name, {brain}, has written the log of cell {cell}: nodes obey its key and "
-            f"no other. If it was this one, its folder is missing: mount the disk of {config.data_dir}, or put the folder back "
-            "from your backup. If it was another one, give one of the two another name (`brain`), and on that brain's machine "
-            f"{share}"
+            f"{key} is not there, and the log of cell {cell} has lost its beginning, the messages before {extent.first_seq}: "
+            "nobody can tell from it which brain has a key that nodes obey. Where another brain of the cell has one, on its "
+            f"machine {share}"
         )
-    whose = f"brain {who}" if who else "another brain"
+    if found is not None and found.brain == brain:
+        return (
+            f"{key} is not there, and a brain of this name, {brain}, has written the log of cell {cell}: its key is "
+            f"{found.key_id}, and nodes obey no other. If it was this one, its folder is missing: mount the disk of "
+            f"{config.data_dir}, or put the folder back from your backup. If it was another one, give one of the two another "
+            f"name (`brain`), and on that brain's machine {share}"
+        )
+    if found is not None:
+        return (
+            f"{key} is not there, and brain {found.brain} has written the log of cell {cell}: its key is {found.key_id}, and "
+            f"nodes obey no other. On that brain's machine {share}"
+        )
     return (
-        f"{key} is not there, and {whose} has written the log of cell {cell}: nodes obey its key and no other. On that brain's "
-        f"machine {share}"
+        f"{key} is not there, and another brain has written the log of cell {cell}: nodes obey its key and no other. On that "
+        f"brain's machine {share}"
     )

@@ -122,9 +122,13 @@ class CellRegistry:
         told elsewhere.
         """
         try:
-            return bool(self.revoked()) or any(node.by != BY_HAND for node in self.nodes().values())
+            return self.joined() > 0
         except ConfigError:
             return False
+
+    def joined(self) -> int:
+        """How many nodes have joined by a token, or did before they were revoked. ConfigError as above."""
+        return len(self.revoked()) + sum(node.by != BY_HAND for node in self.nodes().values())
 
     def shut_out(self) -> frozenset[str]:
         """The names of nodes that nobody may speak for any more: taken away, and not in brain.toml. ConfigError as above."""

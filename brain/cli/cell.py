@@ -244,9 +244,10 @@ def rotate(
             return
         if names:
             raise click.UsageError(t("--name is for the server's certificate"))
-        check_cell(config)
         if compromised and what != KeyKind.SIGNING:
             raise ConfigError(t("--compromised is for the signing key"))
+        if not compromised:  # which makes a key where the cell's is lost
+            check_cell(config)
         _make_folder(config)
         said = cell_rotate.rotate(
             config, KeyKind(what), overlap_s, by=_operator(), at_once=at_once, compromised=compromised

@@ -15,7 +15,8 @@ from urllib.parse import quote, urlsplit
 import click
 
 from agent.contract.inert import inert, inert_data
-from agent.shared import reasons
+from agent.shared import reasons, unit_start
+from agent.shared.unit_start import UnitStart
 from agent.shared.words import language, t
 from brain.cli import listener
 from brain.cli.answers import NoteJson, SaidJson
@@ -275,6 +276,13 @@ class Client:
             return t(
                 "nothing comes from {url} ({reason}): look whether that machine and its brain are up, and at the network and "
                 "the firewalls between; or set --url or GPUWARD_URL to where the brain is",
+                url=self._url,
+                reason=reason,
+            )
+        if self.local and unit_start.at_boot("gpuward.service") is not UnitStart.NONE:
+            return t(
+                "no brain answers at {url} ({reason}): `gpuward doctor` says why; where somebody has stopped it, start it: "
+                "`systemctl start gpuward`. Or set --url or GPUWARD_URL",
                 url=self._url,
                 reason=reason,
             )

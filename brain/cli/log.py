@@ -343,8 +343,8 @@ def _chosen(store: ArchiveStore, cell: str, name: str) -> tuple[str, str]:
     if not cells:
         raise ConfigError(
             t(
-                "{url}: there is no log in it: name it as `url` of [archive] in brain.toml does, without "
-                "CELL/LOG below it",
+                "{url}: there is no log in it: a new archive has its first file when the hour is over; else name it as `url` of "
+                "[archive] in brain.toml does, without CELL/LOG below it",
                 url=store.url,
             )
         )

@@ -27,6 +27,7 @@ from brain.console.brain_view import BrainView
 
 PATH = "/api/join"  # without a version: agents of any version join there
 BEHIND_S = 60.0  # by less, clocks differ anywhere
+_TWO_KEYS = "two_keys"  # of the troubles of a brain (brain/leader/key_claim.py)
 _KEYS = ("id", "secret", "node", "public")
 
 
@@ -59,6 +60,7 @@ def routes(
                 door.refused("join", f"{calls_itself}: {UNKNOWN}")
                 door.count_wrong_join()
                 raise web.HTTPForbidden(text=UNKNOWN)
+            _check_key(brain, registry)
             node = await asyncio.to_thread(
                 registry.join,
                 given["id"],
@@ -99,6 +101,14 @@ def refused(error: web.HTTPException) -> web.Response:
     if hdrs.RETRY_AFTER in error.headers:
         answer.headers[hdrs.RETRY_AFTER] = error.headers[hdrs.RETRY_AFTER]
     return answer
+
+
+def _check_key(brain: BrainView, registry: CellRegistry) -> None:
+    """HTTPServiceUnavailable: other nodes obey another brain's key, as far as is known, and none this one's."""
+    if not registry.had_nodes() and any(cause == _TWO_KEYS for cause, _, _ in brain.troubles()):
+        raise web.HTTPServiceUnavailable(
+            text="this brain's key is not the one of the cell, as `gpuward status` says there: join at another brain, or later"
+        )
 
 
 def _turned_out(brain: BrainView) -> TurnedOut:

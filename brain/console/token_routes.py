@@ -69,8 +69,7 @@ def routes(
         door.demand(request, who, least, touched)
         if user not in users:
             raise web.HTTPBadRequest(
-                text=f"{clip(user, 80)!r} is nobody in [console.users] (have: {', '.join(users) or 'nobody'}): "
-                "list them there first"
+                text=f"{clip(user, 80)!r} is not in [console.users] (it has: {', '.join(users) or '-'}): list them there first"
             )
         role = wanted.role or users[user].role
         if not others:

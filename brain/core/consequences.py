@@ -16,6 +16,7 @@ from brain.core import (
     left_drained,
     recurrence,
     remedying,
+    several,
 )
 from brain.core.context import Context
 from brain.core.faults import growing, reach, situations, spread, sprees, symptoms, wider
@@ -303,6 +304,8 @@ def _run_failed(ctx: Context, incident: Incident, why: str) -> None:
     run = ctx.state.runs[incident.runs[-1]]
     found = requests.found(run)
     incidents.transition(ctx, incident, IncidentTrigger.RUN_FAILED, why)
+    # what was to be tried on further parts of the node, is not
+    incidents.take_over_all(ctx, incident, several.left_alone(ctx, incident))
     resort = run.runbook.last_resort
     if run.spent and resort in ctx.compiled.runbooks and not drains.owned(ctx, incident):
         incidents.transition(ctx, incident, IncidentTrigger.RUN_STARTED, f"{why}: runbook {resort}")

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from enum import StrEnum
 
-from brain.core import affected, explaining, ids, known, listed, recurrence, reopening, several
+from brain.core import affected, explaining, ids, known, listed, past, recurrence, reopening, several
 from brain.core.context import Context
-from brain.core.faults import at_once, cards, parts, releases, situations, sprees, wider
+from brain.core.faults import at_once, parts, releases, situations, sprees, wider
 from brain.core.healing import at_work, drains, runs
 from brain.core.healing.told import remedied_alike
 from brain.core.pack.spec import Paging, Priority, Rule, Scalar
@@ -138,7 +138,7 @@ def match_began(ctx: Context, rule: Rule, scope: str) -> Incident | None:
             _join(ctx, by, rule, scope)
             return by
         stands_for(ctx, by, rule, scope)
-        _take_over_all(ctx, by, explaining.open_on_job(ctx, by, rule, scope))
+        take_over_all(ctx, by, explaining.open_on_job(ctx, by, rule, scope))
         return None
     if explaining.is_dismissed(ctx, rule, scope):
         return None
@@ -151,7 +151,7 @@ def _open_for_node(ctx: Context, rule: Rule, scope: str, others: list[Incident])
     """So many parts of the node have the fault that it is the node's: one incident and one remedy in place of theirs."""
     incident = _open(ctx, rule, rule.cause or rule.name, scope, node=True)
     incident.runbook = several.runbook(ctx, incident, rule)
-    _take_over_all(ctx, incident, others)
+    take_over_all(ctx, incident, others)
     return incident
 
 
@@ -216,7 +216,7 @@ def placed_anew(ctx: Context, incident: Incident, rule: Rule) -> bool:
         return False
     _take_over(ctx, by, incident)
     stands_for(ctx, by, rule, incident.scope)
-    _take_over_all(ctx, by, explaining.open_on_job(ctx, by, rule, incident.scope))
+    take_over_all(ctx, by, explaining.open_on_job(ctx, by, rule, incident.scope))
     return True
 
 
@@ -249,9 +249,6 @@ def _open(ctx: Context, rule: Rule, cause: str, match_at: str, *, node: bool = F
     )
     if rule.page_once and (value := situations.situation(ctx, scope).get(rule.page_once)) is not None:
         incident.page_once = ids.key(rule.name, str(value))
-    if past := cards.opened(ctx, incident):
-        incident.past, incident.past_zh = past.en, past.zh
-    several.tell_why(incident, rule)
     if former is not None:
         reopening.begin(ctx, incident, former)
     ctx.state.incidents[incident.id] = incident
@@ -259,15 +256,15 @@ def _open(ctx: Context, rule: Rule, cause: str, match_at: str, *, node: bool = F
     ctx.index.add_incident(incident)
     affected.add(ctx, incident, [incident.node])
     _gather(ctx, incident, rule, match_at)
+    past.tell(ctx, incident, rule)
     stale_s = ctx.compiled.settings.stale_s + situations.waited_s(ctx, incident.symptoms)
     incident.stale = bool(incident.evidence) and all(
         ctx.now - fact.at > stale_s for fact in incident.evidence
     )
     data: dict[str, Scalar | list[str]] = {"cause": cause, "rule": rule.name, "pack": incident.pack}
     data |= {"severity": incident.severity, "symptoms": list(incident.symptoms)}
-    text = f"{cause} at {scope}: {incident.because}"
     kind = "incident.opened" if former is None else "incident.reopened"
-    ctx.note(kind, text, incident=incident.id, scope=scope, data=data)
+    ctx.note(kind, f"{cause} at {scope}: {incident.because}", incident=incident.id, scope=scope, data=data)
     ctx.show(incident)
     if not recurrence.never_left(ctx, incident):
         recurrence.came(ctx, incident)
@@ -279,6 +276,8 @@ def _open(ctx: Context, rule: Rule, cause: str, match_at: str, *, node: bool = F
 def _join(ctx: Context, incident: Incident, rule: Rule, scope: str) -> None:
     """Adds a match to an open incident, which may narrow its scope, raise its severity, or give it a runbook."""
     match = ids.key(rule.name, scope)
+    if several.joins_late(ctx, incident, rule, scope):
+        several.tell_late(ctx, incident, scope)
     incident.matching_rules[match] = rule.name
     incident.vouched_by = ""
     ctx.index.by_match[match] = incident.id
@@ -351,10 +350,11 @@ def renewed(ctx: Context, incident: Incident, symptom: SymptomState) -> None:
 
 def _absorb(ctx: Context, inhibitor: Incident, *, strays: bool = False) -> None:
     """Ends the incidents that the inhibitor explains, oldest first. `strays`: only its reach has changed."""
-    _take_over_all(ctx, inhibitor, explaining.open_ones(ctx, inhibitor, strays=strays))
+    take_over_all(ctx, inhibitor, explaining.open_ones(ctx, inhibitor, strays=strays))
 
 
-def _take_over_all(ctx: Context, by: Incident, explained: list[Incident]) -> None:
+def take_over_all(ctx: Context, by: Incident, explained: list[Incident]) -> None:
+    """The incident explains others, which end, oldest first."""
     for other in sorted(explained, key=lambda each: (each.opened_at, each.id)):
         if other.state not in OVER:
             _take_over(ctx, by, other)

@@ -11,7 +11,7 @@ from agent.contract.actions.spec import Disrupts
 from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import reach, situations
-from brain.core.healing import plans, run_states
+from brain.core.healing import drains, plans, run_states
 from brain.core.pack.spec import Rule, Text
 from brain.core.pack.topology import node_of, type_of
 from brain.core.paging import escalation
@@ -69,13 +69,54 @@ def belongs(ctx: Context, incident: Incident, rule: Rule, scope: str) -> bool:
 def takes_in(ctx: Context, incident: Incident, rule: Rule, scope: str) -> bool:
     """Whether a part belongs to the incident of its node: it is one of those that it has, or began to show the fault with them.
 
-    What its run does, or has left to people, must be for one more part too: what fails after a remedy is another fault.
+    What its run does, or has left to people, must be for one more part too: what fails after a remedy is another fault. Where
+    several have it, it is the node's: so is one more whenever it began, as long as nothing has been done yet, or the incident
+    keeps the node out of service for people.
     """
     if any(ids.split(key)[1] == scope for key in incident.symptoms):
         return True
+    near = abs(situations.began_at(ctx, rule, scope) - reach.begun(incident)) <= WITHIN_S
+    return (
+        (near or _has_the_node(ctx, incident))
+        and _for_all(ctx, incident.runbook)
+        and _goes_for_all(ctx, incident)
+    )
+
+
+def left_alone(ctx: Context, incident: Incident) -> list[Incident]:
+    """The incidents of further parts for which nothing has been done, once the remedy of their node has not helped: to try one
+    of each part's own would do to a node that people have what did not help the others.
+    """
+    if incident.state in _OVER or not _has_the_node(ctx, incident):
+        return []
+    kinds = {type_of(ids.split(key)[1]) for key in incident.symptoms}
+    return [
+        one
+        for one in ctx.index.by_cause.get(incident.cause, {}).get(incident.node, {}).values()
+        if one.id != incident.id
+        and one.state not in _OVER
+        and type_of(one.scope) in kinds
+        and all(_only_prepared(ctx, run) for id_ in one.runs if (run := ctx.state.runs.get(id_)) is not None)
+    ]
+
+
+def joins_late(ctx: Context, incident: Incident, rule: Rule, scope: str) -> bool:
+    """Whether a part that joins the incident of its node is news to whoever knows of that: the others began long before."""
+    symptoms = [ids.split(key) for key in incident.symptoms]
+    if not incident.several or type_of(scope) == "node" or any(part == scope for _, part in symptoms):
+        return False
     began = situations.began_at(ctx, rule, scope)
-    near = abs(began - reach.begun(incident)) <= WITHIN_S
-    return near and _for_all(ctx, incident.runbook) and _goes_for_all(ctx, incident)
+    known = (ctx.state.symptoms.get(key) for key in incident.symptoms)
+    parts = [reach.begun(incident), *(one.since for one in known if one is not None)]
+    return all(abs(began - part) > WITHIN_S for part in parts)
+
+
+def tell_late(ctx: Context, incident: Incident, scope: str) -> None:
+    """Tells of a part that has joined the incident of its node long after the others."""
+    text = f"{incident.cause} is now at {scope}, too"
+    ctx.note("incident.widened", text, incident=incident.id, scope=incident.scope)
+    if incident.pages.first_at:
+        escalation.page(ctx, incident, "update", text)
 
 
 def widen(ctx: Context, incident: Incident, scope: str) -> None:
@@ -109,6 +150,13 @@ def tell_why(incident: Incident, rule: Rule) -> None:
     incident.because = "; ".join(filter(None, (rule.because, _WHY.en if several else "", incident.past)))
     zh = (rule.because_zh, _WHY.zh if several else "", incident.past_zh)
     incident.because_zh = "；".join(filter(None, zh)) if rule.because_zh else ""
+
+
+def _has_the_node(ctx: Context, incident: Incident) -> bool:
+    """Whether it is of several parts, and nobody has given their node back since without a remedy of them all."""
+    run = ctx.state.runs.get(incident.runs[-1]) if incident.runs else None
+    waits = run is None or run.state not in run_states.OVER
+    return incident.several and (waits or bool(drains.owned(ctx, incident)))
 
 
 def _for_all(ctx: Context, name: str) -> bool:

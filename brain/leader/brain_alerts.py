@@ -34,6 +34,7 @@ LASTING = (
     "tokens_unreadable",
     "people_unreadable",
     "keys_behind",
+    "two_keys",
     "scheduler_rights",
     "log_time",
     "archive_behind",
@@ -89,7 +90,9 @@ class BrainAlerts:
         return list(self._open.values())
 
     def resume(self) -> None:
-        """Takes over what an earlier run of this brain has paged: it is over when that is seen, and then people hear of it."""
+        """Takes over what an earlier run of this brain has paged: it is over when that is seen, and then people hear of it. What
+        is open already stays as it is.
+        """
         found, spare = files.read_json(self._file), files.read_json(self._spare) if self._spare else None
         # A folder in memory may be found by whoever has the same inode later.
         if isinstance(spare, dict) and spare.get("file") == str(self._file):
@@ -98,6 +101,8 @@ class BrainAlerts:
             if not isinstance(one, dict) or one.keys() != _KEPT:
                 continue  # of another version
             alert = BrainAlert(**one)
+            if alert.cause in self._open:
+                continue
             self._open[alert.cause] = alert
             self._background.start(self._tell(alert), alert.cause)
 

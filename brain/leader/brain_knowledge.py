@@ -133,6 +133,20 @@ KNOWN: Mapping[str, Knowledge] = {
             "`gpuward cell rotate signing --compromised`，所有节点重新加入。",
         ),
     ),
+    "two_keys": Knowledge(
+        cause=Text(
+            en="Two brains of the cell have each made a key to sign commands with: one by hand, say, or for a log that was "
+            "deleted since. A node obeys one of them.",
+            zh="本单元的两个 brain 各自生成了命令签名密钥：例如其中一个是手工生成的，或对应的日志后来被删除。"
+            "节点只服从其中一个。",
+        ),
+        todo=Text(
+            en="Find out which key nodes obey (`trusted_keys` of an agent's configuration), and bring that one to the other "
+            "brain: `gpuward cell share`, `gpuward cell take`. The page names both.",
+            zh="先确认节点服从哪个密钥（agent 配置中的 `trusted_keys`），再把它带到另一个 brain："
+            "`gpuward cell share`、`gpuward cell take`。告警中列出了两个密钥。",
+        ),
+    ),
     "scheduler_rights": Knowledge(
         cause=Text(
             en="The account by which this brain comes to a scheduler lacks rights there, is unknown, or its token has ended.",

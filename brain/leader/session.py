@@ -11,6 +11,7 @@ from brain.leader.archiver import Archiver
 from brain.leader.competition import LeaseCompetition
 from brain.leader.current_client import CurrentClient
 from brain.leader.intake import Intake
+from brain.leader.key_claim import KeyClaim
 from brain.leader.liveness import LivenessService
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
@@ -31,6 +32,7 @@ class Session:
         config: BrainConfig,
         nats: CurrentClient,
         lease: Lease,
+        claim: KeyClaim,
         requests: NodeRequests,
         intake: Intake,
         replica: Replica,
@@ -51,6 +53,7 @@ class Session:
         self._brain = brain
         self._nats = nats
         self._lease = lease
+        self._claim = claim
         self._requests = requests
         self._intake = intake
         self._replica = replica
@@ -73,6 +76,7 @@ class Session:
         copy = await state_copy.read(client, config.cell) if self._replica.needs_copy(info) else b""
         await self._replica.until_restorable(info)
         self._replica.attach(info, copy)
+        await self._claim.settle(client, info)
         replica = self._replica
         same = await log_pull.same_up_to(client, config.cell, replica.seq, replica.state.now)
         if same is not None:
@@ -85,6 +89,7 @@ class Session:
                     tasks.start(self._writer.serve(client), "outbox")
                     tasks.start(self._loop.serve(reader), "reader")
                     tasks.start(self._competition.serve(client), "lease")
+                    tasks.start(self._claim.serve(), "claim of the key")
                     tasks.start(self._requests.serve(client), "requests")
                     tasks.start(self._intake.serve(client), "intake")
                     tasks.start(self._replica.until_history_lost(), "read model")

@@ -18,6 +18,7 @@ from agent.contract.errors import ConfigError
 from agent.shared.tasks import abandonable, unless
 from brain.adapters.disk import DiskState, DiskTrial, try_folder
 from brain.adapters.files import FolderTaken
+from brain.adapters.lost_folder import FolderLost
 from brain.leader import disk_watch
 from brain.leader.brain_alerts import BrainAlerts
 
@@ -31,15 +32,17 @@ async def when_writable(
     alerts: BrainAlerts,
     stop: asyncio.Event,
     *,
+    also: Path | None = None,
     in_thread: bool = True,
 ) -> T | None:
-    """What `opening` opens below this folder. While nothing can be written there it is tried again, and people hear of it after a
-    while; None: until `stop`. ConfigError, OSError: there is no such folder, it is in use, or the reason is another one.
+    """What `opening` opens below this folder, or below the other one (`also`). While nothing can be written there, or the disk of
+    one is not mounted (FolderLost), it is tried again, and people hear of it after a while; None: until `stop`. ConfigError,
+    OSError: there is no such folder, it is in use, or the reason is another one.
 
     `in_thread`: not so what starts a process that ends with the thread which has started it; that holds up the event loop.
     """
     run = partial(abandonable, opening, "opening") if in_thread else partial(_here, opening)
-    opened = await unless(stop, _opened(folder, run, alerts))
+    opened = await unless(stop, _opened([folder, *filter(None, (also,))], run, alerts))
     if opened is None:
         _log.info("asked to stop while %s could not be opened", folder)
     return opened
@@ -49,7 +52,7 @@ async def _here(opening: Callable[[], T]) -> T:
     return opening()
 
 
-async def _opened(folder: Path, run: Callable[[], Coroutine[Any, Any, T]], alerts: BrainAlerts) -> T:
+async def _opened(folders: list[Path], run: Callable[[], Coroutine[Any, Any, T]], alerts: BrainAlerts) -> T:
     began_s, said = time.monotonic(), False
     while True:
         work = asyncio.ensure_future(run())
@@ -58,12 +61,11 @@ async def _opened(folder: Path, run: Callable[[], Coroutine[Any, Any, T]], alert
             error = _error(work)
             if work.done() and error is None:
                 return work.result()
-            found = await _tried(folder, error)
-            if found.state is DiskState.WELL:
+            text = await _trouble(folders, error)
+            if not text:
                 if error is not None:
                     raise error
                 continue  # it only takes its time
-            text = _text(folder, found)
             if not said:
                 said = True
                 _log.error("%s", text)
@@ -79,6 +81,20 @@ def _error(work: "Future[T]") -> ConfigError | OSError | None:
     if isinstance(error, ConfigError | OSError) and not isinstance(error, FolderTaken):
         return error
     raise error
+
+
+async def _trouble(folders: list[Path], error: ConfigError | OSError | None) -> str:
+    """What is wrong, and what to do; empty: nothing is wrong with these folders."""
+    if isinstance(error, FolderLost):
+        return (
+            f"{error}. Until then this brain begins nothing anew: it hears of no fault and can do nothing. When that is done, it "
+            "starts by itself"
+        )
+    for folder in folders:
+        found = await _tried(folder, error)
+        if found.state is not DiskState.WELL:
+            return _text(folder, found)
+    return ""
 
 
 async def _tried(folder: Path, error: ConfigError | OSError | None) -> DiskTrial:

@@ -65,7 +65,8 @@ class TicketOptions:
     open: TicketRequest
     # adds what is new to it
     comment: TicketRequest
-    # asks for the ticket with $key; none: the system itself must know an `open` that is sent again
+    # asks for the ticket with $key; the answer that there is none has null, or an empty list, where a ticket would stand. Left
+    # out: the system itself must know an `open` that is sent again
     find: TicketRequest | None = None
     # ends it when the incident is over; none: that is only a comment
     close: TicketRequest | None = None
@@ -111,8 +112,13 @@ class TemplatedTickets:
             return ""
         answer = await self._send(self._want.find, message)
         # To take it for a no would open one ticket after the other.
-        if isinstance(answer, bytes) or not _has_list(answer, self._want.find.ticket):
+        if isinstance(answer, bytes):
             raise Unreachable(f"{self._http.host}: whether there is a ticket cannot be read in its answer")
+        if missing := _unsaid(answer, self._want.find.ticket):
+            raise Unreachable(
+                f"{self._http.host}: whether there is a ticket cannot be read in its answer, which has no {missing}: "
+                "null there, or an empty list, would say that there is none"
+            )
         return _at(answer, self._want.find.ticket)
 
     async def is_open(self, ticket: str, message: PageMessage) -> bool:
@@ -195,17 +201,18 @@ class TemplatedTickets:
             return raw if raw.strip() else None
 
 
-def _has_list(answer: Any, place: str) -> bool:
-    """Where a place leads through a list (`result.0.sys_id`): is that there, if only as null? What stands before the system, and
-    says to wait, has none.
+def _unsaid(answer: Any, place: str) -> str:
+    """The part of a place (`result.0.sys_id`) that an answer lacks; empty: it says whether there is a ticket, by null or an empty
+    list, too. What stands before the system, and says to wait, has none of it: `{}` is not the word that there is no ticket.
     """
-    for part in place.split("."):
-        if part.isdigit():
-            return answer is None or isinstance(answer, list | dict)
+    parts = place.split(".")
+    for number, part in enumerate(parts, 1):
+        if answer is None or (part.isdigit() and isinstance(answer, list | dict)):
+            return ""
         if not isinstance(answer, dict) or part not in answer:
-            return not any(one.isdigit() for one in place.split("."))
+            return ".".join(parts[:number])
         answer = answer[part]
-    return True
+    return ""
 
 
 def _at(answer: Any, place: str) -> str:

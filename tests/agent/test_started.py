@@ -63,3 +63,10 @@ def test_who_joined_before_0_2_and_is_renamed_is_told(tmp_path: Path) -> None:
     assert renamed("gpu-9", node="gpu-9") is False
     (tmp_path / HOST_FILE).write_text("gpu-8\n")
     assert (renamed("gpu-8", node="gpu-9"), renamed("gpu-9", node="gpu-9")) == (False, True)
+
+
+def test_a_node_that_has_not_joined_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its log else names only a server of the default's that does not listen, which nobody has to start."""
+    with caplog.at_level(logging.WARNING):
+        started(Host(root=tmp_path), AgentConfig(node="gpu-1", data_dir=tmp_path), booted=False)
+    assert "has not joined a cell: nobody hears it before `gpuward-agent join TOKEN`" in caplog.text

@@ -66,7 +66,7 @@ def test_a_folder_beside_the_archive_is_told(
     """One too high, one too deep, another one."""
     code, text = said(capsys, "show", str(archive.parent / where))
     assert code == 2
-    assert "there is no log in it: name it as `url` of [archive]" in text
+    assert "name it as `url` of [archive] in brain.toml does, without CELL/LOG below it" in text
 
 
 def test_a_time_that_is_turned_round_makes_no_empty_file(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from agent import __version__
 from brain import config as brain_config
 from tests.real import kube_plane
 from tests.real.kube_plane import Plane
+from tests.real.kube_pods import IMAGES
 
 pytestmark = [
     pytest.mark.component("kubernetes"),
@@ -166,6 +168,35 @@ def test_one_line_of_an_overlay_changes_the_image(tmp_path: Path, name: str, ima
     assert named == {f"registry.example.com/{one}:{__version__}" for one in images}
 
 
+def test_another_namespace_as_the_page_says(plane: Plane, tmp_path: Path) -> None:
+    """Nothing names the old one any more, the certificate is made for the pod's own, and the first cell keeps its rights."""
+    page = (FOLDER.parents[1] / "docs/kubernetes.md").read_text()
+    overlay = yaml.safe_load(page.partition("**Another namespace**")[2].split("```yaml\n")[1].split("```")[0])
+    overlay["resources"] = [os.path.relpath(FOLDER / "single", tmp_path)]
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
+    shipped = (FOLDER / "single/brain.toml").read_text()
+    (tmp_path / "brain.toml").write_text(shipped.replace("gpuward.gpuward.svc", "gpuward.fleet.svc"))
+    said(plane, "apply", "-k", str(FOLDER / "single"))
+    said(plane, "apply", "-k", str(tmp_path))
+    made = plane.kubectl("kustomize", str(tmp_path))
+    assert "gpuward.gpuward" not in made
+    (brain,) = (one for one in yaml.safe_load_all(made) if one["kind"] == "StatefulSet")
+    (init,) = brain["spec"]["template"]["spec"]["initContainers"]
+    assert [one["name"] for one in init["env"]] == ["NAMESPACE"]
+    done = subprocess.run(
+        [*init["command"][:2], init["command"][2].replace("exec gpuward", "echo")],
+        env={**os.environ, "NAMESPACE": "fleet"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "--name gpuward.fleet.svc --name gpuward.fleet.svc.cluster.local" in done.stdout
+    for namespace in ("gpuward", "fleet"):
+        account = f"system:serviceaccount:{namespace}:gpuward"
+        assert plane.kubectl("auth", "can-i", "patch", "nodes", "--as", account).strip() == "yes"
+
+
 @pytest.mark.parametrize(("name", "embedded"), [("single", True), ("ha", False)])
 def test_the_configuration_is_one_that_the_brain_takes(name: str, embedded: bool) -> None:
     """Every key of the ConfigMap, and no mode but observe."""
@@ -198,3 +229,27 @@ def test_every_port_that_is_named_is_there(name: str) -> None:
         assert {port for port in ports if port != 53} <= there, one["metadata"]["name"]
         looked += 1
     assert looked == {"single": 2, "ha": 5}[name]
+
+
+def test_the_right_to_ask_nvme_disks_is_one_line_of_an_overlay(tmp_path: Path) -> None:
+    """The container starts as its image does, but for one right more."""
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    resources, components = ([os.path.relpath(FOLDER / name, overlay)] for name in ("agent", "nvme"))
+    (overlay / "kustomization.yaml").write_text(
+        json.dumps({"resources": resources, "components": components})
+    )
+    rendered = subprocess.run(
+        ["kubectl", "kustomize", str(overlay)], capture_output=True, text=True, timeout=60, check=True
+    )
+    (agent,) = (one for one in yaml.safe_load_all(rendered.stdout) if one["kind"] == "DaemonSet")
+    (container,) = agent["spec"]["template"]["spec"]["containers"]
+    images = (FOLDER.parent / "release/images.sh").read_text()
+    rights = [*re.findall(r"^rights=(\S+)$", images, re.MULTILINE)[0].split(","), "sys_admin"]
+    caps = ",".join(["-all", *(f"+{right}" for right in rights)])
+    assert container["command"] == [
+        *IMAGES["gpuward/agent"][0][:-1],
+        *(f"--{kind}={caps}" for kind in ("inh-caps", "ambient-caps", "bounding-set")),
+        IMAGES["gpuward/agent"][0][-1],
+    ]
+    assert container["args"][0] == "run"

@@ -99,3 +99,34 @@ def test_a_brain_is_not_replaced_by_one_that_cannot_read_what_root_can(machine: 
     machine.does("dpkg", "--configure", "-a")
     machine.waits(lambda: machine.active("gpuward"), "the service runs")
     assert pid(machine, "gpuward") != running
+
+
+def rights(machine: Box) -> tuple[set[int], bool, bool]:
+    """Of the agent: its capabilities by their numbers (capabilities(7)), whether it is root, whether it can get more."""
+    told = machine.does("cat", f"/proc/{pid(machine, 'gpuward-agent').strip()}/status")
+    found = dict(line.split(":\t", 1) for line in told.splitlines() if ":\t" in line)
+    effective, bounding = int(found["CapEff"], 16), int(found["CapBnd"], 16)
+    assert effective == bounding
+    return (
+        {bit for bit in range(64) if effective >> bit & 1},
+        found["Uid"].split()[0] == "0",
+        found["NoNewPrivs"] != "1",
+    )
+
+
+def test_nvme_conf_gives_the_agents_user_one_right_more(machine: Box) -> None:
+    """SYS_ADMIN beside DAC_READ_SEARCH, SYS_PTRACE and SYSLOG; and the agent takes the setting that it is for."""
+    machine.documented(AGENT)
+    key, config = machine.file("/etc/gpuward/node.nk"), machine.file("/etc/gpuward/agent.toml")
+    key.write_text("SUAMLK2ZNL35WSMW37E7UD4VZ7ELPKW7DHC3BWBSD2GCZ7IUQQXZIORRBU\n")
+    keys = 'nats_seed_file = "/etc/gpuward/node.nk"\nnvme_interval_s = 600\n'
+    config.write_text(keys + config.read_text())
+    machine.documented("systemctl enable --now gpuward-agent")
+    machine.waits(lambda: "session" in machine.journal(), "it has read its configuration")
+    assert rights(machine) == ({2, 19, 34}, False, False)
+    folder = "/etc/systemd/system/gpuward-agent.service.d"
+    machine.does("install", "-D", "-m", "0644", "-t", folder, "/usr/share/gpuward-agent/nvme.conf")
+    machine.does("systemctl", "daemon-reload")
+    machine.does("systemctl", "restart", "gpuward-agent")
+    machine.waits(lambda: machine.active("gpuward-agent"), "the service runs")
+    assert rights(machine) == ({2, 19, 21, 34}, False, False)

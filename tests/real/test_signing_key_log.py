@@ -3,6 +3,8 @@
 import asyncio
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,15 @@ from agent.contract.errors import ConfigError
 from brain import config
 from brain.adapters import keys, signing_key_log
 from brain.adapters.broker import brain_connection
+from brain.adapters.codec import Codec
 from brain.config import BrainConfig
+from brain.core.inputs import Pulse
 from tests.real.nats import NatsServer, client, nats_server, whole_log
 
 pytestmark = pytest.mark.component("nats-server")
 
 ROUNDS = 20
+GPUWARD = Path(sys.executable).with_name("gpuward")
 
 
 @pytest.fixture(name="server", scope="module")
@@ -33,6 +38,21 @@ def of(folder: Path, server: NatsServer, cell: str, **more: Any) -> BrainConfig:
     folder.mkdir(exist_ok=True)
     given = {"data_dir": str(folder), "cell": cell, "nats": {"url": server.url}, "log": {"max_bytes": 2**26}}
     return config.parse(given | more, "test", folder)
+
+
+def written(brain: BrainConfig) -> Path:
+    """This configuration as a file."""
+    file = brain.data_dir.with_suffix(".toml")
+    file.write_text(
+        f'data_dir = "{brain.data_dir}"\ncell = "{brain.cell}"\n[nats]\nurl = "{brain.nats.url}"\n'
+    )
+    return file
+
+
+def pulse(cell: str, id_: str) -> tuple[str, bytes]:
+    """What a brain that leads writes: its subject and body."""
+    what, body = Codec(cell).encode(Pulse(id=id_))
+    return subjects.brain_input(cell, what), body
 
 
 async def settled(brain: BrainConfig, name: str) -> str:
@@ -88,7 +108,7 @@ async def test_a_log_that_others_have_begun_takes_no_claim(tmp_path: Path, serve
     assert await settled(brain, "b1") == keys.read_signer(brain.signing_key).key_id
     async with client(server.url) as asked:
         await asked.jsm().purge_stream(subjects.stream("begun"))
-    assert "and another brain has written" in await settled(of(tmp_path / "b2", server, "begun"), "b2")
+    assert "has lost its beginning" in await settled(of(tmp_path / "b2", server, "begun"), "b2")
 
 
 async def test_a_key_that_is_brought_to_a_brain_that_waits_stays(tmp_path: Path, server: NatsServer) -> None:
@@ -101,13 +121,14 @@ async def test_a_key_that_is_brought_to_a_brain_that_waits_stays(tmp_path: Path,
         brought: list[keys.Signer] = []
 
         def bring(key: Path, then: Any = then, brought: Any = brought) -> Any:
-            brought.append(keys.load_signer(key))
+            brought.append(keys.load_signer(tmp_path / "other.key"))
+            key.write_bytes((tmp_path / "other.key").read_bytes())
             return then(key)
 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(keys, when, bring)
             assert await settled(brain, "b1") == brought[0].key_id
-        assert {file.name for file in brain.data_dir.iterdir()} == {"signing.key", "signing.key.pub"}
+        assert {file.name for file in brain.data_dir.iterdir()} == {"signing.key"}
         await without_log(server, cell)
 
 
@@ -147,3 +168,74 @@ async def test_a_key_that_cannot_be_written_is_no_matter_of_the_servers(
         assert "cannot be made: No space left on device" in await settled(brain, "b1")
     assert await settled(brain, "b1") == keys.read_signer(brain.signing_key).key_id
     await without_log(server, "full")
+
+
+async def crashed(brain: BrainConfig) -> str:
+    """The machine is lost between the claim and the key; which key was claimed."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(keys, "put_first", lambda *_: pytest.fail("the machine is lost"))
+        with pytest.raises(pytest.fail.Exception):
+            await settled(brain, "b1")
+    return keys.read_signer(keys.beside(brain.signing_key, keys.FIRST)).key_id
+
+
+async def test_a_claim_that_has_gone_before_anybody_led_is_made_again(
+    tmp_path: Path, server: NatsServer
+) -> None:
+    """It was purged, or has expired: nobody has a key yet, and no other brain is blamed."""
+    brain = of(tmp_path / "b1", server, "gone")
+    claimed = await crashed(brain)
+    async with client(server.url) as asked:
+        await asked.jsm().purge_stream(subjects.stream("gone"))
+    assert await settled(brain, "b1") == claimed
+    (claim,) = await whole_log(server.url, "gone")
+    assert claimed in claim.decode()
+    assert f"brain b1 has written the log of cell gone: its key is {claimed}" in await settled(
+        of(tmp_path / "b2", server, "gone"), "b2"
+    )
+    await without_log(server, "gone")
+
+
+async def test_a_log_whose_beginning_has_gone_tells_nobody_whose_key_it_was(
+    tmp_path: Path, server: NatsServer
+) -> None:
+    """The key that was perhaps claimed stays beside its place, and that is what is said."""
+    brain = of(tmp_path / "b1", server, "begun-again")
+    claimed = await crashed(brain)
+    async with client(server.url) as asked:
+        for number in range(3):
+            subject, body = pulse("begun-again", f"x{number}")
+            await asked.jetstream().publish(subject, body)
+        await asked.jsm().purge_stream(subjects.stream("begun-again"), seq=3)
+    told = await settled(brain, "b1")
+    assert "has lost its beginning, the messages before 3" in told, told
+    assert "nobody can tell from it which brain has a key" in told
+    assert "another brain has written" not in told
+    assert keys.read_signer(keys.beside(brain.signing_key, keys.FIRST)).key_id == claimed
+    assert keys.load_signer(brain.signing_key).key_id == claimed, "who makes it by hand has the claimed one"
+    assert await settled(brain, "b1") == claimed
+    await without_log(server, "begun-again")
+
+
+@pytest.mark.parametrize("damage", ["", "no key", "AAAA\n"])
+async def test_a_damaged_first_key_is_made_anew(tmp_path: Path, server: NatsServer, damage: str) -> None:
+    """Nothing was ever signed with it: nobody is told of a key that is lost."""
+    brain = of(tmp_path / "b1", server, "damaged")
+    keys.beside(brain.signing_key, keys.FIRST).write_text(damage)
+    assert await settled(brain, "b1") == keys.read_signer(brain.signing_key).key_id
+    assert [file.name for file in brain.data_dir.iterdir()] == ["signing.key"]
+    await without_log(server, "damaged")
+
+
+async def test_a_first_key_that_is_damaged_after_its_claim_has_a_way_out(
+    tmp_path: Path, server: NatsServer
+) -> None:
+    """Nobody has the key that the log names: what is said ends in a key that this brain leads with."""
+    brain = of(tmp_path / "b1", server, "claimed-damaged")
+    await crashed(brain)
+    keys.beside(brain.signing_key, keys.FIRST).write_text("AAAA")
+    assert "`gpuward cell rotate signing --compromised`" in await settled(brain, "b1")
+    said = ["cell", "rotate", "signing", "--compromised", "--config", str(written(brain))]
+    subprocess.run([GPUWARD, *said], check=True, capture_output=True)
+    assert await settled(brain, "b1") == keys.read_signer(brain.signing_key).key_id
+    await without_log(server, "claimed-damaged")

@@ -48,7 +48,7 @@ def doctor(box: nspawn.Machine) -> dict[str, tuple[str, str]]:
 
 def agent_check(box: nspawn.Machine) -> str:
     """What `gpuward-agent run --check` says beside its answer."""
-    box.run("sh", "-c", "echo 'node = \"n1\"' > /etc/agent.toml")
+    box.run("sh", "-c", 'printf \'node = "n1"\\nnats_url = "nats://n"\\n\' > /etc/agent.toml')
     made = box.run(str(BIN / "gpuward-agent"), "run", "--check", "--config", "/etc/agent.toml")
     assert made.returncode == 0, made.stderr
     return made.stderr

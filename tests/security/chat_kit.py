@@ -110,9 +110,12 @@ def by_feishu(sender: str, button: Button, now: float | None = None, secret: str
     )
 
 
-def by_dingtalk(sender: str, text: str, now: float | None = None, secret: str = SECRET) -> Sent:
+def by_dingtalk(
+    sender: str, text: str, now: float | None = None, secret: str = SECRET, stamp: str = ""
+) -> Sent:
+    """`stamp`: in ms; empty: of this line alone."""
     number = next(_numbers)
-    stamp = str(int((now or time.time()) * 1000) + number)
+    stamp = stamp or str(int((now or time.time()) * 1000) + number)
     body = {"msgtype": "text", "text": {"content": text}, "msgId": f"m{number}", "senderStaffId": sender}
     headers = {"Content-Type": "application/json", "timestamp": stamp, "sign": dingtalk.sign(secret, stamp)}
     return "/chat/dingtalk", orjson.dumps(body), headers

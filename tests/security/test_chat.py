@@ -155,6 +155,27 @@ async def test_a_role_that_is_too_weak_stays_so(
         attacked(record_property, 2)
 
 
+async def test_two_lines_of_one_millisecond_in_dingtalk(tmp_path: Path, record_property: Record) -> None:
+    """They have one signature, which covers the time alone, so the second may be somebody's who has read it: it does nothing, and
+    whoever wrote it reads that, and what to do. The first counts, also when it is sent again; so does the second, written anew.
+    """
+    async with console(tmp_path) as (url, view):
+        stamp = str(int(time.time() * 1000))
+        ack = by_dingtalk("Uann", "ack inc-1", stamp=stamp)
+        hold = "hold node/n1 we look at the cables"
+        assert shown(*await send(url, ack)) == "done"
+        for _ in range(2):
+            told = shown(*await send(url, by_dingtalk("Uolga", hold, stamp=stamp)))
+            assert "was not taken" in told
+            assert "Write it again" in told
+        assert (await send(url, ack))[0] == 403
+        assert [one.verb for one in view.said] == ["ack"]
+        assert shown(*await send(url, by_dingtalk("Uolga", hold))) == "done"
+        assert [one.verb for one in view.said] == ["ack", "hold"]
+        assert [text for kind, text in view.notes if kind == "access.refused" and "with another line" in text]
+        attacked(record_property, 3)
+
+
 async def test_an_approval_is_for_what_the_card_showed(tmp_path: Path, record_property: Record) -> None:
     """With its run and rung; without a rung it is none; an operator may not, an approver may."""
     async with console(tmp_path) as (url, view):

@@ -40,6 +40,10 @@ class FolderView:
         """It has no notes."""
         return work(SimpleNamespace(notes_caused_by=lambda _: [], incident=lambda _: None))
 
+    def troubles(self) -> list[tuple[str, str, float]]:
+        """None of its own."""
+        return []
+
     def newest_beats(self) -> Mapping[str, Any]:
         """No node is heard."""
         return {}

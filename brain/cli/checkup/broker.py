@@ -26,11 +26,7 @@ async def broker(found: Installation) -> AsyncIterator[HealthLine]:
     name, config = "broker", found.config
     denied: list[str] = []
     if config.embedded and found.brain is None:
-        yield unchecked(
-            name,
-            t("{no_brain}, and its NATS server runs while it does", no_brain=t(NO_BRAIN)),
-            t("start it: `gpuward run`"),
-        )
+        yield unchecked(name, t("{no_brain}, and its NATS server runs while it does", no_brain=t(NO_BRAIN)))
         return
     try:
         connection = _connection(config, denied)

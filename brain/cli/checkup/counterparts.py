@@ -149,9 +149,9 @@ async def archive(found: Installation) -> AsyncIterator[HealthLine]:
         yield ok(
             "archive",
             t(
-                "{url} can be read: {logs} logs of this cell; nothing was written",
+                "{url} can be read: {logs} of this cell; no file was written to try it",
                 url=config.url,
-                logs=len(logs),
+                logs=many(len(logs), "log"),
             ),
         )
 
@@ -166,7 +166,7 @@ async def traces(found: Installation) -> AsyncIterator[HealthLine]:
     for output in built:
         check = t("traces {name}", name=output.name)
         try:
-            yield ok(check, t("{what}: nothing was told", what=await output.reach()))
+            yield ok(check, t("{what} is there; no trace was sent to try it", what=await output.reach()))
         except ActionError as error:
             otherwise = t("look at the collector, or at who may write there; faults are healed all the same")
             yield fail(check, str(error), _todo(error, otherwise))

@@ -7,6 +7,7 @@ from typing import Any
 from agent import __version__
 from agent.contract.errors import ConfigError
 from agent.shared.words import many, t
+from brain.cli.checkup import unit_now
 from brain.cli.checkup.installation import NO_BRAIN, BrainAnswers, Installation
 from brain.cli.checkup.lines import HealthLine, fail, ok, some, unchecked, warn
 from brain.cli.deaf import deaf, nobody_leads
@@ -24,14 +25,14 @@ def brain(found: Installation) -> Iterator[HealthLine]:
     """A brain answers, leads or follows, and has no trouble; nothing else can be known without it."""
     name = "brain"
     if found.brain is None:
-        yield fail(
-            name,
-            f"{t(NO_BRAIN)}: {found.silent_why}",
+        why, action = unit_now.why_silent(found.file) or (
+            found.silent_why,
             t(
                 "where none runs, start it: `systemctl start gpuward`; why one does not stay up: `journalctl -u gpuward`; one "
                 "that asks for a token: --token-file"
             ),
         )
+        yield fail(name, f"{t(NO_BRAIN)}: {why}", action)
         for other in (*_OF_NODES, "modes"):
             yield unchecked(other, t(NO_BRAIN))
         return

@@ -31,6 +31,16 @@ def signing(found: Installation) -> Iterator[HealthLine]:
     """The key that signs commands is there."""
     name, path = "signing key", found.config.signing_key
     if not path.exists():
+        if found.brain is not None and found.brain.data_dir == found.config.data_dir:
+            yield fail(
+                name,
+                t("{path} is gone, and the brain that runs has it in memory only", path=path),
+                t(
+                    "put it back from your backup (mode 0600, the brain's user) before the brain is restarted: without it none "
+                    "starts"
+                ),
+            )
+            return
         if found.brain is not None:
             yield fail(
                 name,
@@ -50,7 +60,11 @@ def signing(found: Installation) -> Iterator[HealthLine]:
     try:
         yield ok(name, t("{key_id} in {path}", key_id=keys.read_signer(path).key_id, path=path))
     except ConfigError as error:
-        yield fail(name, str(error), t("restore it: no node obeys another one; or run this as root"))
+        if isinstance(error.__cause__, PermissionError):  # looked at with the rights of the brain's user
+            action = t("it is only its owner or mode: what the line about files says, and nothing is lost")
+        else:
+            action = t("restore it: no node obeys another one; or run this as root")
+        yield fail(name, str(error), action)
 
 
 def broker_key(found: Installation) -> Iterator[HealthLine]:

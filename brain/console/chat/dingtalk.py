@@ -2,7 +2,8 @@
 
 https://open.dingtalk.com/document/orgapp/receive-message: header `timestamp` in ms, header `sign`: base64 of
 HMAC-SHA256(AppSecret, "<timestamp>\\n<AppSecret>"), an hour at most. The signature does not cover the body: so only five minutes
-count here, and a signature once, whatever comes with it.
+count here, and a signature once, whatever comes with it. Two lines of one millisecond have the same one: the second does nothing,
+and whoever wrote it is told to write it again (decision 102).
 """
 
 import base64
@@ -15,9 +16,10 @@ from typing import Any
 import orjson
 
 from brain.console.chat.once import Once, seconds
-from brain.console.chat.refused import Forged, Odd
+from brain.console.chat.refused import Forged, Odd, SameMoment
 
 WITHIN_S = 300.0
+AGAIN = "this was not taken: another line came within its millisecond, and DingTalk signs nothing but the time. Write it again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +39,20 @@ def sign(secret: str, stamp: str) -> str:
     ).decode()
 
 
-def verify(secret: str, headers: Mapping[str, str], once: Once, now: float) -> None:
-    """Forged: DingTalk has not sent it now, or its signature was here before."""
+def verify(secret: str, headers: Mapping[str, str], body: bytes, once: Once, now: float) -> None:
+    """Forged: DingTalk has not sent it now, or it was here before. SameMoment: its signature was, with another line."""
     stamp, shown = headers.get("timestamp", ""), headers.get("sign", "")
     if not (stamp.isascii() and stamp.isdigit()) or once.too_old(seconds(stamp, 1000), now):
         raise Forged("its time is not now")
     if not hmac.compare_digest(sign(secret, stamp).encode(), shown.encode("utf-8", "replace")):
         raise Forged("its signature is wrong")
-    if once.again(shown, now):
+    line = f"{shown} {sha256(body).hexdigest()}"
+    if not once.again(shown, now):
+        once.again(line, now)
+    elif once.knows(line):
         raise Forged("it was here before")
+    else:
+        raise SameMoment("its signature was here before, with another line")
 
 
 def message(body: bytes) -> RobotMessage:

@@ -28,6 +28,10 @@ class Once:
         self._taken[key] = now
         return False
 
+    def knows(self, key: str) -> bool:
+        """Was it here before? Nothing is remembered by asking."""
+        return key in self._taken
+
     def forget(self, key: str) -> None:
         """Nothing was done by it: it may come again."""
         self._taken.pop(key, None)

@@ -7,3 +7,7 @@ class Forged(Exception):
 
 class Odd(Exception):
     """The platform has signed it, and it has not the form that the platform documents."""
+
+
+class SameMoment(Exception):
+    """It is signed as one that was taken, and is another one: either two came at once, or somebody has read a signature."""

@@ -24,7 +24,7 @@ from brain.console.brain_view import BrainView
 from brain.console.chat import dingtalk, feishu, pagerduty, reply, slack, wecom
 from brain.console.chat.desk import ChatAnswer, Desk
 from brain.console.chat.once import Once
-from brain.console.chat.refused import Forged, Odd
+from brain.console.chat.refused import Forged, Odd, SameMoment
 from brain.console.chat.words import NotUnderstood, Said, of_button, of_text
 from brain.core.pack.spec import Scalar
 from brain.outgoing import outgoing
@@ -106,8 +106,14 @@ class ChatRoutes:
         desk = self._desk("dingtalk", want.users, Once(dingtalk.WITHIN_S))
 
         async def take(request: web.Request) -> web.Response:
-            dingtalk.verify(key, request.headers, desk.once, self._clock())
-            written = dingtalk.message(request.get(BODY, b""))
+            body = request.get(BODY, b"")
+            try:
+                dingtalk.verify(key, request.headers, body, desk.once, self._clock())
+            except SameMoment as error:
+                self._door.refused("chat dingtalk", f"dingtalk: {error}")
+                await self._door.hold_back(request)
+                return json_answer(dingtalk.answer(dingtalk.AGAIN))
+            written = dingtalk.message(body)
             told = await self._text(request, desk, written.sender, written.id, written.text)
             return json_answer(dingtalk.answer(told.text))
 

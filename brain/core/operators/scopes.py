@@ -62,13 +62,13 @@ def form(scope: str) -> str:
     )
 
 
-def have(name: str, known: list[str]) -> str:
-    """Returns the end of an error: which of the names that exist may be meant."""
+def have(name: str, known: list[str], *, shown: int = _SHOWN) -> str:
+    """Returns the end of an error: which of the names that exist may be meant, or the first `shown` of them."""
     close = get_close_matches(name, known, n=_SHOWN)
     if close:
         return said(": did you mean {names}?", names=", ".join(sorted(close)))
     if not known:
         return said(": none is known")
     return said(
-        " (have: {names})", names=", ".join((*known[:_SHOWN], *(["..."] if len(known) > _SHOWN else [])))
+        " (have: {names})", names=", ".join((*known[:shown], *(["..."] if len(known) > shown else [])))
     )

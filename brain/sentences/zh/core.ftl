@@ -36,6 +36,7 @@ cause-at-scope-explains-it-told = 由 { $scope } 上的 { $cause } 解释（{ $t
 cause-at-scope-is-explained-by-cause2-at-scope2 = { $scope } 上的 { $cause } 由 { $scope2 } 上的 { $cause2 } 解释
 cause-at-scope-rule-rule = { $scope } 上的 { $cause }（规则 { $rule }）
 cause-is-at-first-and-at-scope-why = { $cause } 出现在 { $first } 和 { $scope }：{ $why }
+cause-is-now-at-scope-too = { $cause } 现在也出现在 { $scope }
 cause-is-now-known-to-be-at-scope = 现已知 { $cause } 位于 { $scope }
 cause-is-on-no-node-any-more = 已没有节点出现 { $cause }
 cause-on-scope-newest-more = { $scope } 上的 { $cause }：{ $newest }{ $more }

@@ -162,3 +162,45 @@ def test_ports_that_fall_one_by_one_are_cables() -> None:
     ports_down(given, 3, every_s=700)
     given.run(3600)
     assert [one.scope for one in given.incidents("ib-port-down")] == [f"port/n1/mlx5_{n}.1" for n in range(3)]
+
+
+def test_one_more_part_long_after_joins_while_nothing_has_been_done() -> None:
+    """Whoever waits with the approval decides for all parts, and hears of the third."""
+    given = story(Mode.APPROVE, heals=False)
+    given.event(10, "gpu.xid", A, code=79)
+    given.event(100, "gpu.xid", B, code=79)
+    given.event(3000, "gpu.xid", C, code=79)
+    given.event(3001, "gpu.lost", C, by="nvml")
+    given.run(3100)
+    (incident,) = given.incidents("gpu-lost")
+    assert (incident.scope, len(incident.matching_rules)) == ("node/n1", 3)
+    late = [page for page in given.time.pages if page.text.endswith(f"is now at gpu/n1/{C[4:]}, too")]
+    assert [(page.what, page.subject.scope) for page in late] == [("update", "node/n1")]
+
+
+def test_one_more_part_of_a_node_in_service_is_a_fault_of_its_own() -> None:
+    """Two GPUs were left to people, who have not taken the node out of service: the third is news an hour later."""
+    given = story(Mode.OBSERVE, heals=False)
+    given.event(10, "gpu.xid", A, code=79)
+    given.event(11, "gpu.xid", B, code=79)
+    given.event(3600, "gpu.xid", C, code=79)
+    given.run(3700)
+    assert sorted(one.scope for one in given.incidents("gpu-lost")) == [f"gpu/n1/{C[4:]}", "node/n1"]
+
+
+def test_a_port_that_goes_while_the_node_is_proved_goes_to_people_with_the_others() -> None:
+    """It is no part of the reboot, which it came after; but where that has not helped the others, nobody resets this one."""
+    given = story(heals=False)
+    ports_down(given, 3)
+    given.run(60)
+    assert [step.step.action for step in given.performed].count("node.reboot") == 1
+    given.event(70, "ib.port_state", "port/mlx5_3.1", state="DOWN", before="ACTIVE", phys_state="Polling")
+    given.run(110)
+    assert {one.scope for one in given.incidents("ib-port-down") if one.state != "explained"} == {
+        "node/n1",
+        "port/n1/mlx5_3.1",
+    }
+    given.run(1200)
+    (incident,) = [one for one in given.incidents("ib-port-down") if one.state != "explained"]
+    assert (incident.state, incident.scope, len(incident.matching_rules)) == ("needs_human", "node/n1", 4)
+    assert "ib.port_reset" not in [step.step.action for step in given.performed]

@@ -72,6 +72,22 @@ def test_what_it_has_left_behind_is_no_tail() -> None:
     assert ("link.bounce", NODES[0]) in [(one.step.action, one.step.node) for one in story.performed]
 
 
+def test_what_it_has_left_behind_names_it() -> None:
+    """Whoever is called for the node hears that its switch was down; not for a node that fell ill afterwards, or elsewhere."""
+    story = site(left=1)
+    story.run(OVER + 60)
+    links(story, [NODES[9]], OVER + 61)
+    story.run(OVER + 400)
+    links(story, [NODES[1]], OVER + 401)
+    story.run(OVER + 500)
+    leaf = next(one for one in story.incidents() if one.scope == "leaf/l0")
+    told = {one.node: one for one in story.incidents() if one.node}
+    clause = f"shared-link-down-leaf at leaf/l0 ({leaf.id}) is over, and here it has stayed"
+    assert {node for node, one in told.items() if clause in one.because} == {NODES[0]}
+    assert {NODES[1], NODES[9]} <= told.keys()
+    assert f"leaf/l0 的 shared-link-down-leaf（{leaf.id}）已经结束" in told[NODES[0]].past_zh
+
+
 def test_it_is_told_why_it_waits_and_nothing_is_done_meanwhile() -> None:
     """With the shared cause's incident, by which people find it."""
     story = site(Mode.AUTO)

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from brain.console.chat import dingtalk, feishu, slack
 from brain.console.chat.once import Once, seconds
-from brain.console.chat.refused import Forged, Odd
+from brain.console.chat.refused import Forged, Odd, SameMoment
 
 NOW = 1_531_420_618.0
 # The example of docs.slack.dev/authentication/verifying-requests-from-slack.
@@ -213,18 +213,20 @@ def test_a_line_to_a_robot_of_dingtalk_counts_once() -> None:
     """Its signature covers the time alone: so one signature brings one line, whatever the line is."""
     once, stamp = Once(dingtalk.WITHIN_S), str(int(NOW * 1000))
     headers = {"timestamp": stamp, "sign": dingtalk.sign("s3cret", stamp)}
-    with pytest.raises(Forged):
-        dingtalk.verify("other", headers, once, NOW)
-    with pytest.raises(Forged):
-        dingtalk.verify("s3cret", headers, once, NOW + 3000)
-    with pytest.raises(Forged):
-        dingtalk.verify("s3cret", {**headers, "timestamp": str(int(NOW))}, once, NOW)
-    dingtalk.verify("s3cret", headers, once, NOW)
-    with pytest.raises(Forged, match="before"):
-        dingtalk.verify("s3cret", headers, once, NOW)
     body = orjson.dumps(
         {"msgtype": "text", "text": {"content": " ack inc-1"}, "msgId": "m1", "senderStaffId": "manager1"}
     )
+    with pytest.raises(Forged):
+        dingtalk.verify("other", headers, body, once, NOW)
+    with pytest.raises(Forged):
+        dingtalk.verify("s3cret", headers, body, once, NOW + 3000)
+    with pytest.raises(Forged):
+        dingtalk.verify("s3cret", {**headers, "timestamp": str(int(NOW))}, body, once, NOW)
+    dingtalk.verify("s3cret", headers, body, once, NOW)
+    with pytest.raises(Forged, match="before"):
+        dingtalk.verify("s3cret", headers, body, once, NOW)
+    with pytest.raises(SameMoment):
+        dingtalk.verify("s3cret", headers, body.replace(b"inc-1", b"inc-2"), once, NOW)
     assert dingtalk.message(body) == dingtalk.RobotMessage(
         sender="manager1", id="dingtalk:m1", text=" ack inc-1"
     )

@@ -158,3 +158,18 @@ def test_what_is_configured_wrong(tmp_path: Path) -> None:
     table = {"type": "dingtalk", "token_file": str(tmp_path / "token")}
     assert isinstance(build("d", {"token_file": table["token_file"]}, "channels.d"), DingTalk)
     assert sign(SECRET, "1") == sign(SECRET, "1") != sign(SECRET, "2")
+
+
+async def test_two_pages_of_one_millisecond_both_arrive(tmp_path: Path) -> None:
+    """They have the same signature; it is good for an hour, and DingTalk takes it as often as it comes. Their order stays."""
+    there = Robot()
+    async with receiving(there.api) as it:
+        want = DingTalkOptions(token_file=tmp_path, url=it.url)
+        channel = DingTalk("d", TOKEN, SECRET, want, clock=lambda: 1_785_000_000.0)
+        for text in ("the first", "the second"):
+            await channel.send(compose(page(text=text), rule=rule()))
+        await channel.close()
+    assert [
+        ("the first" in said["markdown"]["text"], "the second" in said["markdown"]["text"])
+        for said in there.said
+    ] == [(True, False), (False, True)]

@@ -4,6 +4,7 @@ https://www.servicenow.com/docs/r/api-reference/rest-apis/c_TableAPI.html: POST 
 encoded query is `name=value` pairs between ^, a record that is not there is 404.
 """
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -319,3 +320,38 @@ async def test_an_answer_that_cannot_be_read_is_not_the_word_that_there_is_no_ti
         assert await channel.send(replace(message("repeat", 2), again=True)) == "sys1"
         await channel.close()
     assert len(desk.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "answer", "lacks"),
+    [
+        ("sys_id", "{}", "sys_id"),
+        ("sys_id", '{"message": "wait"}', "sys_id"),
+        ("sys_id", "[]", "sys_id"),
+        ("found.id", "{}", "found"),
+        ("found.id", '{"found": {}}', "found.id"),
+        ("found.id", '{"found": "busy"}', "found.id"),
+        ("sys_id", '{"sys_id": null}', ""),
+        ("sys_id", "null", ""),
+        ("sys_id", "", ""),
+        ("found.id", '{"found": null}', ""),
+    ],
+)
+async def test_a_search_through_no_list_says_none_by_null(
+    tmp_path: Path, place: str, answer: str, lacks: str
+) -> None:
+    """An answer that lacks what the configuration names says nothing: no ticket is opened, and the error names it."""
+    desk = ServiceNow()
+
+    def one(request: web.Request, body: Any) -> Answer:
+        return (200, answer) if request.method == "GET" else desk.api(request, body)
+
+    async with receiving(one) as it:
+        channel = tickets(it.url, tmp_path, find=WANT["find"] | {"ticket": place})
+        if lacks:
+            with pytest.raises(Unreachable, match=f"which has no {re.escape(lacks)}: null there"):
+                await channel.send(message())
+        else:
+            assert await channel.send(message()) == "sys1"
+        await channel.close()
+    assert len(desk.records) == (0 if lacks else 1)

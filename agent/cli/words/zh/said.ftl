@@ -1,5 +1,7 @@
 ### What gpuward-agent says, and its help. The ids are made of the English, which stands in the code (agent/shared/words.py).
 
+    { $name } 已加入 cell { $cell }：{ $config } 写明了方法。在其 `allow` 列表写明更多之前，它只观察。
+    请启动它：systemctl enable --now gpuward-agent（已在运行时：systemctl restart gpuward-agent）
 a-recorded-machine-its-proc-sys-dev-below-dir = 一台被记录的机器：DIR 下有它的 /proc、/sys、/dev
 as-one-json-object = 作为一个 JSON 对象
 check-socket-of-the-agent-socket = agent 的 check_socket；{ $socket }
@@ -30,8 +32,6 @@ s-joins-a-cell-makes-this-node-s-key-and-41fe3857 = 加入一个 cell：生成�
 s-joins-a-cell-with-a-token-of-gpuward-cell-4d333da1 = 用 `gpuward cell token` 的令牌加入一个 cell。生成此节点的 NKEY（它永不离开节点），放在配置旁边，并在配置中写明如何访问 cell、谁的命令有效。可以安全地重复执行。
 s-language-of-help-and-messages-also-behind-a-command-3ccd6977 = 帮助和消息所用的语言，也可以写在命令之后；默认：由区域设置（locale）决定
 s-name-has-joined-cell-cell-config-has-how-it-972da54b =
-    { $name } 已加入 cell { $cell }：{ $config } 写明了方法。在其 `allow` 列表写明更多之前，它只观察。
-    请启动它：systemctl enable --now gpuward-agent（已在运行时：systemctl restart gpuward-agent）
 s-name-of-this-node-default-the-host-name-up-dad156a5 = 此节点的名称（默认：主机名的第一个点之前的部分）
 s-node-node-of-cell-cell-the-agent-can-start-9eb2ab97 = cell { $cell } 的节点 { $node }：agent 可以用此配置启动
 s-nvidia-driver-e-g-580-82-nvlink5-errors-are-e4336655 = NVIDIA 驱动，例如 580.82：NVLink5 错误按其格式解读（默认：以日志为准）
@@ -44,6 +44,7 @@ s-says-whether-this-node-is-fit-for-jobs-from-baf9aeae = 根据 agent 的记忆�
 s-text-is-no-time-above-0-and-up-to-58655743 = { $text } 不是大于 0、不超过 60 秒的时长，例如 0.1s 或 100ms
 s-the-console-s-answer-is-not-one-that-this-cbf5bc59 = 控制台的回答是此 agent 不认识的：它的版本是否旧得多或新得多？
 s-this-is-no-join-token-copy-all-of-what-ca4cf02e = 这不是加入令牌：请复制 `gpuward cell token` 打印的全部内容
+s-this-node-has-not-joined-a-cell-yet-so-90723bb0 = 此节点尚未加入任何 cell，没有人收到它的上报。在 brain 的机器上：gpuward cell token --nodes { $node }；在这里以 root 身份：gpuward-agent join TOKEN
 s-url-its-authority-is-not-the-one-that-the-ec819708 = { $url }：其颁发机构不是令牌中所指的那个：令牌生成之后 cell 的颁发机构已轮换（请另行生成：`gpuward cell token`），令牌属于另一个 cell，或有人在中间截取
 s-url-the-token-leads-over-an-open-connection-make-fde97ee1 = { $url }：令牌会经过不加密的连接：请用 https:// 地址生成令牌
 s-what-else-makes-the-node-unfit-with-a-prolog-a35de83c = 还有什么会使节点不适合；在 Prolog 中，许多节点共同的问题会把它们全部排空。

@@ -15,6 +15,7 @@ count-input = { $n } 条输入
 count-is-unknown = { $n } 个未知
 count-join-token = { $n } 个加入令牌
 count-line = { $n } 行
+count-log = { $n } 份日志
 count-message = { $n } 条消息
 count-minute = { $n } 分钟
 count-more-incident = { $n } 个故障
