@@ -175,10 +175,17 @@ def decode_reply(raw: Any) -> Reply:
             session=_want(raw, "session", str),
             boot=_want(raw, "boot", str),
             mono_s=float(_want(raw, "mono_s", (int, float))),
-            plan=[str(line) for line in _want(raw, "plan", list)],
+            plan=_lines(_want(raw, "plan", list)),
         )
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise ContractError(f"not a reply to a command: {str(error)[:120]}") from error
+
+
+def _lines(found: list[Any]) -> list[str]:
+    """What they are is not asked of them: the text of a list that is deep enough breaks whoever makes it."""
+    if not all(isinstance(line, str) for line in found):
+        raise ValueError("plan has what is no line")
+    return found
 
 
 def _want(raw: Any, key: str, kind: type | tuple[type, ...]) -> Any:

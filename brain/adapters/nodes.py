@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError
 
 from agent.contract.commands import Answer, Command, Outcome, Reply, decode_reply
-from agent.contract.errors import ContractError, Refused, Unreachable
+from agent.contract.errors import ActionError, ContractError, Refused, Unreachable
 from agent.shared.nats_connection import LOST
 from brain.adapters.keys import Signer
 from brain.adapters.liveness import Beats
@@ -90,13 +90,17 @@ class Nodes:
         )
 
     async def plan(self, step: Step, epoch: int) -> list[str]:
-        """Returns what the node would do for the step, in lines; it does nothing. Refused: it would not be done."""
+        """Returns what the node would do for the step, in lines; it does nothing. Refused: it would not be done; other
+        ActionErrors: the node does not say.
+        """
         try:
             reply = await self._request(step.node, self._envelope(step, epoch, "", 0.0, plan=True))
         except NoRespondersError as error:
             raise Unreachable(f"{step.node}: no agent listens there") from error
         except LOST as error:
             raise Unreachable(f"{step.node}: {error or 'no answer'}") from error
+        except ContractError as error:
+            raise ActionError(f"{step.node}: {error}") from error
         if reply.answer is Answer.REFUSED:
             raise Refused(reply.why)
         return reply.plan

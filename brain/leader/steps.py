@@ -14,6 +14,7 @@ from brain.leader.current_client import CurrentClient
 from brain.leader.leadership import Leadership
 from brain.leader.log_writer import LogWriter
 from brain.leader.performer import Performer
+from brain.unreadable import answered_by
 
 PLAN_S = 20.0
 MAX_PLAN_LINES = 40
@@ -81,8 +82,9 @@ class StepDispatcher:
         else:
             return
         try:
-            async with asyncio.timeout(PLAN_S):
-                lines, ok = await answer, True
+            with answered_by():
+                async with asyncio.timeout(PLAN_S):
+                    lines, ok = await answer, True
         except (ActionError, OSError, TimeoutError) as error:
             lines, ok = [str(error) or f"no answer within {PLAN_S:g} s"], False
         self._writer.append_or_drop(

@@ -134,6 +134,17 @@ def body(node: str, what: str, seq: int) -> bytes:
     return orjson.dumps(part) + b"\n"
 
 
+GIBBERISH = (
+    b"{}",
+    orjson.dumps(
+        encode_reply(Reply(answer=Answer.ACCEPTED, why="", session=MARK, boot="b", mono_s=1.0))
+    ).replace(b'"plan":[]', b'"plan":[' + b"[" * 1000 + b"]" * 1000 + b"]"),
+    b'{"answer":"a word of a later version"}',
+    b"[" * 100_000,
+    b"",
+)
+
+
 class Attack:
     """What is tried on one connection."""
 
@@ -251,6 +262,29 @@ class Attack:
                 await self._say("command.progress", "node", data)
             await asyncio.sleep(0.5)
 
+    async def gibberish(self, seconds: float) -> None:
+        """One of its GPUs is lost, it says; whatever it is asked, it answers what no agent does."""
+        await self._client.subscribe(subjects.command(self._cell, self._node), cb=self._babble)
+        await self._client.flush()
+        lost = {"code": 79, "name": MARK, "known": True, "what": "", "action": ""}
+        await self._say("gpu.xid", "gpu/0000:3b:00", lost)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            beat = json.loads(body(self._node, subjects.BEAT, 0)) | {"mono_s": time.monotonic()}
+            await self._client.publish(
+                subjects.offer(self._cell, self._node, subjects.BEAT), orjson.dumps(beat)
+            )
+            await asyncio.sleep(0.5)
+
+    async def _babble(self, message: Msg) -> None:
+        request = requests.unpack(message.data)
+        assert request is not None
+        answer = GIBBERISH[self.tried % len(GIBBERISH)]
+        self.tried += 1
+        await self._client.publish(
+            subjects.offer(self._cell, self._node, subjects.ANSWER), requests.pack(request[0], answer)
+        )
+
     async def _obey(self, message: Msg) -> None:
         request = requests.unpack(message.data)
         assert request is not None
@@ -304,7 +338,7 @@ async def main(url: str, seed: str, node: str, cell: str, attack: str, more: str
     work.seq = time.time_ns() // 1000 % 10**12
     if attack == "foreign":
         await work.foreign(more)
-    elif attack in ("fill", "hold"):
+    elif attack in ("fill", "hold", "gibberish"):
         await getattr(work, attack)(float(more))
     elif attack.startswith("flood-"):
         await work.flood(attack.partition("-")[2], float(more))

@@ -122,6 +122,16 @@ on_both = pytest.mark.parametrize(
 )
 
 
+async def test_whatever_it_answers_it_ends_no_brain(tmp_path: Path, record_property: Record) -> None:
+    """All runbooks observe: the brain asks what a remedy would do there, again for each step, and the answer is none."""
+    async with site(tmp_path) as found:
+        epoch = await found.epoch()
+        done = await found.attack("gibberish", "12")
+        assert done["tried"] > 0, "it was asked nothing"
+        await found.is_well(epoch)
+        attacked(record_property, done["tried"], refused=0, through=0)
+
+
 @pytest.mark.parametrize(
     ("attack", "make"),
     covering(
