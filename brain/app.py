@@ -82,7 +82,7 @@ from brain.leader.server_keeper import ServerKeeper
 from brain.leader.session import Session
 from brain.leader.shown_drains import ShownDrains
 from brain.leader.snapshots import SnapshotKeeper
-from brain.leader.start_folder import when_writable
+from brain.leader.start_folder import in_time, when_writable
 from brain.leader.steps import StepDispatcher
 from brain.leader.supervisor import Supervisor
 from brain.leader.timers import TimerService
@@ -122,7 +122,7 @@ async def run(
     async with contextlib.AsyncExitStack() as stack:
         name = own_name(config)
         instance = f"{name}:{os.getpid()}:{time.time_ns()}"
-        in_memory = runtime_folder(config.data_dir)
+        in_memory = await in_time(lambda: runtime_folder(config.data_dir))
         background = Tasks()
 
         # Pages and notes.
@@ -145,12 +145,14 @@ async def run(
         await stack.enter_async_context(
             background
         )  # pages may go out from here on; what runs ends once more, and first, below
-        alerts.resume()
+        alerts.resume(await in_time(alerts.kept) or ())
 
         # NATS, and what is kept on disk: not on the empty place of a disk that is not mounted.
         if not await when_writable(config.data_dir, lambda: lost_folder.check(config), alerts, stop):
             return
-        alerts.resume()  # what is written there, too, where it had to be waited for
+        # What is there, too, where it had to be waited for.
+        alerts.resume(await in_time(alerts.kept) or ())
+        in_memory = in_memory or await in_time(lambda: runtime_folder(config.data_dir))
         before = await when_writable(
             config.data_dir, lambda: stack.enter_context(exclusive(config.data_dir, instance)), alerts, stop
         )

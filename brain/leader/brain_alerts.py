@@ -89,15 +89,19 @@ class BrainAlerts:
         """The alerts that are open, oldest first."""
         return list(self._open.values())
 
-    def resume(self) -> None:
-        """Takes over what an earlier run of this brain has paged: it is over when that is seen, and then people hear of it. What
-        is open already stays as it is.
-        """
+    def kept(self) -> Sequence[object]:
+        """What an earlier run of this brain has left on disk, or in memory; it may hang as the disk does."""
         found, spare = files.read_json(self._file), files.read_json(self._spare) if self._spare else None
         # A folder in memory may be found by whoever has the same inode later.
         if isinstance(spare, dict) and spare.get("file") == str(self._file):
             found = spare.get("alerts")
-        for one in found if isinstance(found, list) else ():
+        return found if isinstance(found, list) else ()
+
+    def resume(self, kept: Sequence[object]) -> None:
+        """Takes over what an earlier run of this brain has paged: it is over when that is seen, and then people hear of it. What
+        is open already stays as it is.
+        """
+        for one in kept:
             if not isinstance(one, dict) or one.keys() != _KEPT:
                 continue  # of another version
             alert = BrainAlert(**one)

@@ -2,7 +2,7 @@
 
 | | the new key comes into use | the old one is taken out |
 |---|---|---|
-| signing | when all live nodes have confirmed it, or the overlap is over | directly afterwards |
+| signing | when this brain leads, and all live nodes have confirmed it, or the overlap is over | directly afterwards |
 | brain | when the server accepts both (a site's own servers: `--now`) | when this brain is connected by the new one |
 | authority | as signing | when the server shows the new certificate |
 """
@@ -84,11 +84,30 @@ class Rotations:
         if self._leadership.leads() and (state.serial or self._any_was_told()):
             await self._announcer.tell_all()
             await self._record(RECORD_S if state.rotations else CALM_RECORD_S)
+        waits = ""
         for kind, rotation in state.rotations.items():
+            waits = waits or self._waits_for_the_lead(kind, rotation)
             if not self._server_is_behind and await self._due(kind, rotation):
                 self._server_is_behind = self._server is not None  # those of a site's own somebody reloads
                 await asyncio.to_thread(self._keys.advance, kind, now=time.time())
                 self._tell(kind, rotation)
+        if waits:
+            raise ConfigError(waits)
+
+    def _waits_for_the_lead(self, kind: KeyKind, rotation: Rotation) -> str:
+        """What to say of a rotation that was begun at a brain that does not lead; empty: it was not, or it is not its time."""
+        if (
+            (kind, rotation.stage) != (KeyKind.SIGNING, Stage.OVERLAP)
+            or self._config.embedded
+            or self._leadership.leads()
+            or time.time() < rotation.switch_at
+        ):
+            return ""
+        return (
+            "this brain does not lead, and nodes hear of keys from the leader only: the new one comes into use when it leads. "
+            "Where another brain leads, say `gpuward cell rotate signing` there, and bring its keys here when that is over "
+            "(`gpuward cell share`, `gpuward cell take`)"
+        )
 
     async def _due(self, kind: KeyKind, rotation: Rotation) -> bool:
         """Is it time for the next step?"""
@@ -96,6 +115,8 @@ class Rotations:
             return await self._brain_due(rotation)
         if rotation.stage is Stage.SWITCHED:
             return True
+        if kind is KeyKind.SIGNING and not self._leadership.leads():
+            return False
         return time.time() >= rotation.switch_at or (self._leadership.leads() and not self.unconfirmed())
 
     async def _brain_due(self, rotation: Rotation) -> bool:

@@ -48,6 +48,15 @@ async def when_writable(
     return opened
 
 
+async def in_time(look: Callable[[], T]) -> T | None:
+    """What `look` finds on a disk; None: that hangs, and `when_writable` says so later."""
+    try:
+        async with asyncio.timeout(disk_watch.HANGS_S):
+            return await abandonable(look, "look")
+    except TimeoutError:
+        return None
+
+
 async def _here(opening: Callable[[], T]) -> T:
     return opening()
 

@@ -2,13 +2,17 @@
 
 import asyncio
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
 
-from brain.adapters import mounts
+from agent.shared import files
+from brain.adapters import lost_folder, mounts
+from brain.adapters.disk import try_folder
+from brain.adapters.files import runtime_folder
 from brain.leader import disk_watch
 from tests.real import disk_kit
 from tests.real.brain_kit import Lab
@@ -173,3 +177,35 @@ async def test_a_store_that_hangs_is_told_and_the_brain_goes_on_when_it_is_mende
             await starting
             await told(out, "brain_disk", "resolve")
             await brain.stop()
+
+
+async def test_a_data_folder_that_hangs_before_anything_is_opened_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file server that is away: not even the folder's number, or what was paged before, is asked on the event loop."""
+    free = threading.Event()
+
+    def hanging(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            free.wait(60)
+            return real(*given)
+
+        return call
+
+    async with outside() as out:
+        brain = Lab(tmp_path, LITTLE | out.config)
+        for place, real in (
+            ("brain.app.runtime_folder", runtime_folder),
+            ("brain.adapters.lost_folder.check", lost_folder.check),
+            ("brain.leader.start_folder.try_folder", try_folder),
+            ("agent.shared.files.read_json", files.read_json),
+        ):
+            monkeypatch.setattr(place, hanging(real))
+        starting = asyncio.create_task(brain.start())
+        await told(out, "brain_disk")
+        (page,) = [page for page in out.pages if page["cause"] == "brain_disk"]
+        assert f"{brain.config.data_dir} hangs" in page["why_now"], page["why_now"]
+        free.set()
+        await starting
+        await told(out, "brain_disk", "resolve")
+        await brain.stop()

@@ -12,7 +12,9 @@ import pytest
 
 from agent.contract.errors import ConfigError
 from brain.adapters import keys
+from brain.adapters.rotation import KeyRotation
 from brain.cell.registry import CellRegistry
+from brain.cell.trust import KeyKind
 from brain.cli import cell_shared
 from tests.real.brain_kit import Lab, Node
 from tests.real.nats import NatsServer, free_port, nats_server
@@ -195,3 +197,34 @@ async def test_a_brain_that_has_never_reached_its_servers_is_told(tmp_path: Path
             assert "no connection to NATS" in out.pages[0]["why_now"]
         finally:
             await brain.stop()
+
+
+async def test_a_rotation_that_is_begun_at_a_brain_that_does_not_lead_waits_for_its_lead(
+    tmp_path: Path,
+) -> None:
+    """Nodes hear of keys from the leader only: a standby that exchanged its key by the clock would sign with one that no node
+    knows, and where both brains did so, nobody could tell by the numbers of their announcements.
+    """
+    with nats_server(tmp_path / "nats") as server:
+        more: dict[str, Any] = {"nats": {"url": server.url}}
+        leader = Lab(tmp_path / "b1", more | {"brain": "b1"})
+        await leader.start()
+        other = Lab(tmp_path / "b2", more | {"brain": "b2"})
+        cell_shared.take(other.config, cell_shared.gathered(leader.config), time.time())
+        await other.start(leads=False)
+        key = keys.read_signer(other.config.signing_key).key_id
+        KeyRotation(other.config).begin(KeyKind.SIGNING, now=time.time(), overlap_s=0)
+
+        async def noted() -> bool:
+            found = await other.get("/api/v1/notes")
+            return any("this brain does not lead" in note["text"] for note in found["notes"])
+
+        async with asyncio.timeout(60):
+            while not await noted():
+                await asyncio.sleep(0.2)
+        assert keys.read_signer(other.config.signing_key).key_id == key
+        await leader.stop()
+        async with asyncio.timeout(60):
+            while keys.read_signer(other.config.signing_key).key_id == key:
+                await asyncio.sleep(0.2)
+        await other.stop()

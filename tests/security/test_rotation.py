@@ -51,7 +51,8 @@ def test_the_signing_key_is_rotated_and_no_node_is_lost(tmp_path: Path) -> None:
             "the new key that signs commands is in use",
             "the old key that signs commands has been taken out",
         ):
-            assert f"{who} on the brain's machine: {what}" in whole.notes()
+            said = f"{who} on the brain's machine: {what}"
+            whole.until(lambda said=said: said in whole.notes(), said)  # noted after the files have changed
         found = kit.keys(whole)
         assert found["signing"] == [new.key_id]
         assert kit.names(kit.announcements(whole)) == [[old.key_id, new.key_id], [new.key_id]]

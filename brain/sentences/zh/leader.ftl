@@ -111,6 +111,7 @@ s-the-log-s-archive-is-late-later-than-it-5d926c8f = 日志归档晚了 { $late 
 s-the-new-what-is-in-use-the-old-one-29470083 = 新的{ $what }已启用；旧的暂时仍被接受
 s-the-old-what-has-been-taken-out-its-rotation-4a01e21f = 旧的{ $what }已停用：轮换结束
 s-the-read-model-is-behind-the-snapshot-made-again-c67f10cc = 读模型落后于快照：由日志重新生成
+s-this-brain-does-not-lead-and-nodes-hear-of-ec64349b = 此 brain 不是主导者，而节点只从主导者得知密钥：新密钥在它成为主导者时启用。若另一个 brain 为主导者，请在那里执行 `gpuward cell rotate signing`，结束后把它的密钥带到此处（`gpuward cell share`、`gpuward cell take`）
 s-this-brain-has-never-reached-nats-why-hears-of-1f71b4cb = 此 brain 从未连上 NATS（{ $why }），得不到任何故障的消息，也无法执行任何操作。{ $key } 不存在，而无法得知此 cell 是否另有一个节点服从其密钥的 brain：请启动服务器，或把那个密钥带到这里（`gpuward cell take`）并重启此 brain
 s-this-brain-s-folder-folder-said-of-and-the-9e363113 = 此 brain 的目录 { $folder } { $said_of }，brain 无法启动：它得不到任何故障的消息，也无法执行任何操作。其间可能由另一个 brain 领导。{ $todo }：之后它会自行启动
 s-todo-in-a-unit-of-systemd-it-must-be-b38a3e15 = { $TODO }。在 systemd 单元中，它还必须列在 ReadWritePaths= 中

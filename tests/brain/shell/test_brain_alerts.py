@@ -174,7 +174,7 @@ async def test_what_an_earlier_run_has_paged_is_resolved(tmp_path: Path) -> None
                 background=background,
                 file=tmp_path / "alerts.json",
             )
-            alerts.resume()
+            alerts.resume(alerts.kept())
             alerts.open("brain_rules", reason)
             await until((tmp_path / "alerts.json").exists)
             if reason.startswith("rules/"):
