@@ -29,9 +29,26 @@ SPEAKERS = (
     "agent/commands",
     "agent/contract/coverage.py",
     "brain/console",
+    "brain/notify/alertmanager.py",
+    "brain/notify/app_answers.py",
+    "brain/notify/apprise.py",
     "brain/notify/compose.py",
-    "brain/notify/notifier.py",
+    "brain/notify/dead_mans_switch.py",
+    "brain/notify/dingtalk.py",
+    "brain/notify/feishu.py",
     "brain/notify/http.py",
+    "brain/notify/jira.py",
+    "brain/notify/mail.py",
+    "brain/notify/notifier.py",
+    "brain/notify/pagerduty.py",
+    "brain/notify/slack.py",
+    "brain/notify/ticket.py",
+    "brain/notify/wecom.py",
+    "brain/outgoing.py",
+    "brain/ufm",
+    "brain/cell/authority.py",
+    "brain/cell/by_hand.py",
+    "agent/shared/reasons.py",
     "simulations/actions",
     "simulations/node.py",
     "simulations/fleet_requests.py",
@@ -59,7 +76,7 @@ _UNREAD = re.compile(
     r"^(_log|_LOG|logger|logging)\.|^re\.|^(BugError|Field|Kind|ActionSpec|Parameter|t|later|many|NewType)$"
 )
 # Headers, elements, queries and patterns
-_NO_WORDS = re.compile(r"attachment;|Bearer |<|count\(|\(\?i\)")
+_NO_WORDS = re.compile(r"attachment;|Bearer |Basic |labels = |<|count\(|\(\?i\)")
 _CHINESE = re.compile("[\u3400-\u9fff]")
 # Where English has two words and Chinese one: both are one sentence
 _NUMBERS = (

@@ -53,6 +53,8 @@ def trouble(error: BaseException) -> Trouble:
 def what(error: BaseException) -> str:
     """What it is, of any server, and the words of the error that says so."""
     kind, cause = _told(error)
+    if isinstance(within := getattr(cause, "reason", None), OSError):  # urllib's error only quotes it
+        cause = within
     match cause:
         case ssl.SSLCertVerificationError():
             detail = str(getattr(cause, "verify_message", "") or cause.strerror)

@@ -18,6 +18,7 @@ from agent.contract.inert import inert, inert_data
 from agent.shared import reasons, unit_start
 from agent.shared.unit_start import UnitStart
 from agent.shared.words import language, t
+from brain import sentences
 from brain.cli import listener
 from brain.cli.answers import NoteJson, SaidJson
 from brain.cli.own_brain import DEFAULT_URL, OwnBrain
@@ -292,7 +293,7 @@ class Client:
 
     def _nobody(self, error: Exception) -> str:
         """No brain answers: why, and who must do what."""
-        reason = inert(reasons.what(error))
+        reason = inert(sentences.told(reasons.what(error), language()))
         if reasons.trouble(error) in _ON_THE_WAY:
             return t(
                 "nothing comes from {url} ({reason}): look whether that machine and its brain are up, and at the network and "

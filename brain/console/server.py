@@ -48,6 +48,7 @@ from brain.console.api.verbs import check_words
 from brain.console.brain_view import BrainView
 from brain.console.chat.routes import ChatRoutes
 from brain.console.counters import routes as counter_routes
+from brain.console.crowded import Crowded
 from brain.console.evidence import Bundles
 from brain.console.evidence_files import Unpacker
 from brain.console.fleet import routes as fleet_routes
@@ -193,7 +194,7 @@ class Console:
                 f"console.port {self._config.port} of {self._config.host}: {error.strerror}: set another port"
             ) from error
         host, port = found[0].getsockname()[:2]
-        self._connections = connections.Connections(http, self._config)
+        self._connections = connections.Connections(http, self._config, Crowded().tell)
         await self._accepting.enter_async_context(self._background)
         await self._accepting.enter_async_context(listening.accepting(found, self._connections, tls))
         try:

@@ -29,6 +29,8 @@ _PLACEABLE = re.compile(r"\{ \$(\w+) \}")
 _WORD = re.compile(r"[A-Za-z]+")
 _COUNTED = re.compile(r"(\d+) ([a-zA-Z]+(?: [a-zA-Z]+)?)")
 _UNITS = ("second", "minute", "hour", "day")
+# What the name of a program's own error ends with: it is quoted
+_ERROR = re.compile(r"error$", re.IGNORECASE)
 # Where a part of a sentence begins that is told now and then
 _PART = re.compile(r" \(|; |, |: | — |(?<=\d) (?=of )")
 _PROSE = re.compile(r"(?<![\w./:@=-])[a-z]{2,},? [a-z]{2,}(?![\w/@=-]|[.:]\w)")
@@ -43,7 +45,7 @@ _NAMES = frozenset(
     [
         "node", "node2", "scope", "scope2", "incident", "id", "run", "unit", "gate", "bdf", "place", "rule", "runbook", "symptom",
         "severity", "to", "spec", "name", "of", "bond", "interface", "path", "kind", "machine", "component", "action", "module",
-        "field", "seq", "epoch", "mode", "key",
+        "field", "seq", "epoch", "mode", "key", "count",
     ]
 )  # fmt: skip
 # Slots of what a site has named: a few words
@@ -176,7 +178,7 @@ class SentenceBook:
 
     def _told(self, text: str) -> str:
         """The text in this book's language."""
-        return _Telling(self).told(text, DEPTH) if len(text) <= MOST else text
+        return self.word("alone", text) or (_Telling(self).told(text, DEPTH) if len(text) <= MOST else text)
 
     def word(self, slot: str, value: str) -> str:
         """A state, a role or what a page is for, which stands as it is called in the log; empty: it is none of ours."""
@@ -236,8 +238,10 @@ class _Telling:
         if clause != text and told(clause) != clause:
             yield f"；{told(clause)}"
         name, colon, rest = text.partition(": ")
-        if colon and name and len(name.split()) <= MOST_OF_LABEL and told(rest) != rest:
-            yield f"{told(name)}：{told(rest)}"
+        if colon and name and len(name.split()) <= MOST_OF_LABEL and not _ERROR.search(name):
+            told_rest = self._outcome(name, rest, depth) or told(rest)
+            if told_rest != rest:
+                yield f"{told(name)}：{told_rest}"
         for split in (_SENTENCES, _CLAUSES):
             parts = split.split(text)
             if len(parts) > 1:
@@ -249,6 +253,14 @@ class _Telling:
         before, bracket, within = text.removesuffix(")").partition(" (")
         if bracket and text.endswith(")") and (told(before), told(within)) != (before, within):
             yield f"{told(before)}（{told(within)}）"
+
+    def _outcome(self, rung: str, text: str, depth: int) -> str:
+        """What became of a rung: `done` in a page, `failed: why` in a note of its own; empty: it is no outcome."""
+        head, colon, why = text.partition(": ")
+        word = self._book.word("outcome", head)
+        if not word or "/" in rung or (depth < DEPTH and text != "done"):
+            return ""
+        return f"{word}：{self.told(why, depth - 1)}" if colon else word
 
 
 def told(text: str, language: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from agent.contract.commands import Outcome
 from agent.contract.coverage import Coverage
 from agent.shared.words import id_of, read, values_of
 from brain import sentences
@@ -26,14 +27,19 @@ WORDS: dict[str, dict[str, str]] = {
     "role": {one.value: f"role-{one.value}" for one in Role},
     "what": dict.fromkeys(("open", "repeat", "update", "ack", "resolve"), ""),
     "how": {"local-token": ""},
+    "outcome": {one.value: f"outcome-{one.value}" for one in Outcome}
+    | {"withdrawn": "outcome-withdrawn", "done": ""},
+    "count": {"no": ""},
+    "power": {"on": "", "off": ""},
+    "alone": {"paged": ""},
 }
 UNITS = {"count-second", "count-minute", "count-hour", "count-day"}
 # What stays in every language: names, keys, commands
 NAMES = re.compile(
     r"`[^`]*`|'[^']*'|\"[^\"]*\"|gpuward \w+ \S+( --\w+ \S+)*|[\w.-]*[\d_./:@=-][\w./:@=-]*|\b[A-Z][A-Za-z]*\b|"
-    r"\b(dcgmi diag|gpuward)\b"
+    r"\b(dcgmi diag|fabric manager|gpuward)\b"
 )
-ENGLISH = re.compile(r"[a-z]+ [a-z]+ [a-z]+")
+ENGLISH = re.compile(r"[a-z]{2,} [a-z]{2,}")
 
 
 def forms() -> Iterator[tuple[str, str]]:
@@ -127,6 +133,29 @@ def test_no_sentence_is_taken_for_another() -> None:
 @pytest.mark.parametrize(
     ("english", "chinese"),
     [
+        ("ann: closed", "ann：已关闭"),
+        ("ann: a new cable is in", "ann: a new cable is in"),
+        ("nothing listens there (Connection refused)", "那里没有程序在监听（Connection refused）"),
+        (
+            "log: http://pager.example: nothing listens there (Connection refused)",
+            "log：http://pager.example：那里没有程序在监听（Connection refused）",
+        ),
+        ("sim-03 has looked again: no conditions are present", "sim-03 已重新检查：0 个异常状态"),
+        ("paged", "已呼叫"),
+        (
+            "restart: refused: sim-03 is off: bmc.power_on switches it on",
+            "restart：被拒绝：sim-03 已断电：由 bmc.power_on 上电",
+        ),
+        (
+            "look: ok: power on; fans and power supplies are fine; no new events",
+            "look：成功：电源 开；风扇和电源模块正常；没有新事件",
+        ),
+        ("What was done: largest directories: done.", "已执行：largest directories：已完成。"),
+        (
+            "gpu_lost_to_job at gpu/n1/0000:1b:00: RuntimeError: CUDA error: DEVICE_REMOVED on 0000:1b:00",
+            "gpu/n1/0000:1b:00 上的 gpu_lost_to_job：RuntimeError: CUDA error: DEVICE_REMOVED on 0000:1b:00",
+        ),
+        ("eth0: link: refused: by the peer", "eth0: link: refused: by the peer"),
         (
             "reset waits: 1 disruptive run in rack/r1, at most 1 at once (gate budget)",
             "reset 等待：rack/r1 中有 1 个有影响业务的运行，同时最多 1 个（闸门 budget）",

@@ -15,12 +15,14 @@ import pytest
 from agent import __version__
 from agent.contract import subjects
 from agent.contract.errors import Unreachable
+from agent.shared.words import speaking
 from brain import config as brain_config
 from brain.actions import kube, rmcp, slurm
 from brain.adapters import evidence, log
 from brain.cli.checkup import broker, counterparts
 from brain.cli.checkup.installation import BrainAnswers, Installation
 from brain.cli.checkup.lines import Health, HealthLine
+from brain.cli.main import FOLDERS
 from docs.generate import _toml
 from tests.brain.notify.receivers import receiving
 from tests.real import ipmi_host, kube_plane, slurm_cluster
@@ -218,6 +220,10 @@ async def test_a_server_that_is_not_strict_or_not_there(tmp_path: Path) -> None:
     assert (line.check, line.health) == ("broker", Health.FAIL)
     assert "nothing listens there" in line.text
     assert line.action == "start it there; or correct host and port in nats.url"
+    with speaking("zh", FOLDERS):
+        (line,) = [one async for one in broker.broker(site(tmp_path, nats={"url": url}))]
+    assert "那里没有程序在监听" in line.text
+    assert "nothing listens" not in line.text
 
 
 async def test_a_receiver_of_pages_hears_nothing(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from brain import locked_file
 from brain.cell.registry import CellRegistry
+from brain.console import crowded
 from brain.console.access import body, connections
 from brain.console.access.tokens import Tokens
 from brain.console.access.two_persons import MOST_OF_ONE, Proposals
@@ -135,6 +136,64 @@ async def test_whoever_has_shown_a_credential_keeps_the_place(
                         await asyncio.sleep(0.02)
                 assert await place(mine) == places[0]
                 assert await place(stranger) != places[1]
+
+
+async def test_a_whole_address_of_people_is_told_and_others_come_in(
+    tmp_path: Path, record_property: Record
+) -> None:
+    """128 connections from one address, each of which has shown a credential: none is dropped for the next one, which is answered
+    that there is no place, in the reader's language; somebody at another address comes in. Once one ends there is a place again.
+    """
+    ann = people.token_file(tmp_path / "d")
+    asked = f"GET /api/v1/me HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {shown(ann)}\r\n"
+
+    async def next_one(port: int, language: str) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(ELSEWHERE, 0))
+        writer.write(f"{asked}Accept-Language: {language}\r\nConnection: close\r\n\r\n".encode())
+        async with asyncio.timeout(30):
+            answer = await reader.read()
+        writer.close()
+        return answer
+
+    async with console(tmp_path / "d", users=people.ANN["users"]) as (url, _):
+        port = int(url.rpartition(":")[2])
+        with held(port, connections.OF_ONE_ADDRESS, f"{asked}\r\n".encode()) as opened:
+            async with asyncio.timeout(60):
+                for one in opened:
+                    one.setblocking(False)
+                    got = b""
+                    while b"}" not in got:
+                        got += await asyncio.get_running_loop().sock_recv(one, 4096)
+                    assert got.startswith(b"HTTP/1.1 200"), got
+            for language, says in (("en", "128 connections here"), ("zh-CN", "已有 128 个连接")):
+                head, _, body = (await next_one(port, language)).partition(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 503 "), head
+                assert b"Retry-After: 10" in head
+                assert says in json.loads(body)["detail"]
+                assert json.loads(body)["who"] == "nobody"
+            assert (await ask(url, Authorization=shown(ann)))[0] == 200, "from another address"
+            assert alive(opened) == connections.OF_ONE_ADDRESS
+            opened.pop().close()
+            async with asyncio.timeout(30):
+                while not (await next_one(port, "en")).startswith(b"HTTP/1.1 200"):
+                    await asyncio.sleep(0.05)
+        attacked(record_property, 2)
+
+
+async def test_who_is_told_holds_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks nothing is closed soon, and where many come at once most are closed without a word."""
+    monkeypatch.setattr(crowded, "WITHIN_S", 0.3)
+    ann = people.token_file(tmp_path / "d")
+    asked = f"GET /api/v1/me HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {shown(ann)}\r\n\r\n".encode()
+    monkeypatch.setattr(connections, "OF_ONE_ADDRESS", 2)
+    async with console(tmp_path / "d", users=people.ANN["users"]) as (url, _):
+        port = int(url.rpartition(":")[2])
+        with held(port, 2, asked) as mine:
+            for one in mine:
+                assert b"200" in await asyncio.to_thread(one.recv, 20)
+            with held(port, 3 * crowded.MOST, b"") as others:
+                await come(others, 0)
+            assert (await ask(url, Authorization=shown(ann)))[0] == 200
 
 
 async def test_silent_ones_go_soon_where_many_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.e2e.up import BIN, Up, running
 from tests.web.kit import DESK, PHONE, look, token
@@ -64,6 +64,23 @@ def test_no_english_is_left_on_a_page(up: Up, browser: Browser, path: str) -> No
         text = page.inner_text("#main")
         assert PROSE.findall(text) == [], text
         assert re.search("[\u4e00-\u9fff]", text)
+
+
+def test_chinese_is_not_read_by_an_english_voice(up: Up, browser: Browser) -> None:
+    """What is marked as English for a screen reader is English: why an incident waits, too."""
+    with look(browser, url(up), DESK, language="zh-CN") as one:
+
+        def settling(route: Route) -> None:
+            body = route.fetch().json()
+            for found in body["incidents"]:
+                found["waits"] = "尚不知道其他节点是否也出现"
+            route.fulfill(content_type="application/json", body=json.dumps(body))
+
+        one.page.route("**/api/v1/incidents?*", settling)
+        page = one.open("/incidents")
+        expect(page.locator(".row-why").first).to_contain_text("尚不知道")
+        marked = page.locator("main [lang=en]").all_inner_texts()
+        assert [text for text in marked if re.search("[\u4e00-\u9fff]", text)] == []
 
 
 def test_the_language_is_chosen_again(up: Up, browser: Browser) -> None:

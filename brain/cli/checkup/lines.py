@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent.shared.words import t
+from agent.shared.words import language, t
+from brain import sentences
 
 _SHOWN = 8  # names in one line
 
@@ -33,22 +34,27 @@ class HealthLine:
 
 def ok(check: str, text: str) -> HealthLine:
     """It is as it should be."""
-    return HealthLine(check=check, health=Health.OK, text=text)
+    return HealthLine(check=check, health=Health.OK, text=_told(text))
 
 
 def warn(check: str, text: str, action: str) -> HealthLine:
     """It works, and will not always."""
-    return HealthLine(check=check, health=Health.WARN, text=text, action=action)
+    return HealthLine(check=check, health=Health.WARN, text=_told(text), action=action)
 
 
 def fail(check: str, text: str, action: str) -> HealthLine:
     """It does not work."""
-    return HealthLine(check=check, health=Health.FAIL, text=text, action=action)
+    return HealthLine(check=check, health=Health.FAIL, text=_told(text), action=action)
 
 
 def unchecked(check: str, why: str, action: str = "") -> HealthLine:
     """It could not be looked at."""
-    return HealthLine(check=check, health=Health.UNCHECKED, text=why, action=action)
+    return HealthLine(check=check, health=Health.UNCHECKED, text=_told(why), action=action)
+
+
+def _told(text: str) -> str:
+    """What stands in it of the brain's own sentences, such as why a server is not reached, in the language that is spoken."""
+    return sentences.told(text, language())
 
 
 def some(names: Iterable[str]) -> str:

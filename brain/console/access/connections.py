@@ -2,14 +2,14 @@
 
 Each costs a descriptor, and the brain needs its own: whoever opens thousands without a credential must not cost it NATS, its
 log or its lease. Nor may they close the console to others: for a new connection the oldest goes that has sent no request,
-then the oldest whose requests showed no credential. Who has shown one keeps their place.
+then the oldest whose requests showed no credential. Who has shown one keeps their place. For whom there is none is told so.
 """
 
 import asyncio
 import logging
 import resource
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import cast
 
@@ -53,12 +53,16 @@ _Visits = dict[web.RequestHandler, _Visit]
 class Connections:
     """Makes the protocol of each connection (asyncio's protocol factory)."""
 
-    def __init__(self, server: web.Server, config: ConsoleConfig) -> None:
+    def __init__(
+        self, server: web.Server, config: ConsoleConfig, refuse: Callable[[asyncio.Transport, str], None]
+    ) -> None:
+        """`refuse`: ends a connection for which there is no place; the text says why."""
         self._server = server
         self.most = at_most(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         self._proxies = frozenset(map(counted, config.trusted_proxies))
         self._visits: _Visits = {}
         self._told_s = -TOLD_EVERY_S
+        self._refuse = refuse
 
     def __call__(self) -> "_Arriving":
         """Of a connection that was accepted."""
@@ -67,8 +71,8 @@ class Connections:
     def admit(self, transport: asyncio.Transport) -> None:
         """It is ready to speak: it goes on with HTTP, if there is room or another one makes it."""
         address = counted(_address(transport))
-        if not self._room_for(address):
-            transport.abort()
+        if why := self._no_room_for(address):
+            self._refuse(transport, why)
             return
         protocol = self._server()
         transport.set_protocol(protocol)
@@ -87,7 +91,8 @@ class Connections:
         if (visit := self._visits.get(request.protocol)) is not None:
             visit.known = True
 
-    def _room_for(self, address: str) -> bool:
+    def _no_room_for(self, address: str) -> str:
+        """Makes room for one more; why there is none; empty: there is."""
         present = self._server.connections
         self._visits = {one: self._visits[one] for one in present if one in self._visits}
         most = self.most if is_loopback(address) else self.most - int(self.most * RESERVED)
@@ -96,11 +101,11 @@ class Connections:
         mine = [one for one, visit in self._visits.items() if visit.address == address]
         if len(mine) >= OF_ONE_ADDRESS and address not in self._proxies and not self._drop_one(mine):
             self._tell(f"{address} has {len(mine)} connections: another one was refused")
-            return False
+            return f"{address} has {len(mine)} connections here, the most of one address: close some of them, or come again later"
         if len(self._visits) < most or self._drop_one(self._visits):
-            return True
+            return ""
         self._tell(f"{most} connections are open: another one was refused")
-        return False
+        return f"all {most} places for connections are taken: come again later"
 
     def _drop_silent(self) -> None:
         since_s = time.monotonic() - FULL_IDLE_S

@@ -174,6 +174,7 @@ export async function logOut() {
 /** Knows anew what the brain says of itself. */
 export async function ownState() {
   state.status = await get('status')
+  draw()
 }
 
 /** Changes the language: what the brain says is asked for anew in it. */
@@ -245,6 +246,7 @@ async function failed(error, quiet = false) {
 }
 
 function note(one) {
+  if (one.kind.startsWith('operator.')) ownState().catch(() => {}) // who holds what; the next look has it otherwise
   state.page?.noted?.(one, state)
   if (state.page?.concerns?.(one, state)) soon()
 }

@@ -33,7 +33,7 @@ export function frame(state) {
     ${state.menu ? menu(state) : nothing}
     ${banners(state)}
     <main id="main" tabindex="-1">${content(state)}</main>
-    <div class="said-place" role="status" aria-live="polite">${state.said ? said(state) : nothing}</div>
+    <div class="said-place" role="status" aria-live="polite">${state.said && !state.dialog ? said(state) : nothing}</div>
     ${state.dialog ? dialog(state) : nothing}`
 }
 
@@ -78,6 +78,7 @@ function content(state) {
   return state.page.view(state)
 }
 
+/** Told when no question lies over the page: what is under one is not read out. */
 function said(state) {
   return html`<div class=${state.said.bad ? 'said bad' : 'said'}>
     <span>${state.said.text}</span>

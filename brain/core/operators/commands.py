@@ -205,12 +205,9 @@ def _close(ctx: Context, command: OperatorCommand) -> None:
             ctx, command, f"{incident.node} is still drained: `gpuward return {incident.node}` gives it back"
         )
     else:
-        incidents.transition(
-            ctx,
-            incident,
-            IncidentTrigger.CLOSED_BY_OPERATOR,
-            f"{command.who}: {command.args.get('why', '') or 'closed'}",
-        )
+        why = command.args.get("why", "")
+        text = f"{command.who}: {why}" if why else f"{command.who}: closed"
+        incidents.transition(ctx, incident, IncidentTrigger.CLOSED_BY_OPERATOR, text)
 
 
 def _mode(ctx: Context, command: OperatorCommand) -> None:

@@ -540,3 +540,4 @@ worked-but-failed-test = { $worked }，但{ $failed_test }
 worse-of-nodes-were-worse-after-it-named-more = { $nodes }中有 { $worse } 个在其后恶化：{ $named }{ $more }
 would-be-refused-lines = 将被拒绝：{ $lines }
 xid-code = XID { $code }
+who-closed = { $who }：已关闭

@@ -17,7 +17,6 @@ gpuward-start-runbook-option-where = gpuward start { $runbook } --{ $option } { 
 group-oncall-has-no-channel = 组 { $oncall } 没有渠道
 host-answered-429-again-in-retry-after-s-s = { $host } 答复 429：{ $retry_after_s } 秒后再试
 host-answered-status-decode = { $host } 答复 { $status }：{ $decode }
-host-did-not-answer-within-timeout-s-s = { $host } 在 { $timeout_s } 秒内没有答复
 i-look-at-all-of-them = 我来查看全部
 i-look-at-it = 我来查看
 it-is-no-fault = 它不是故障

@@ -14,8 +14,10 @@ from pathlib import Path
 import click
 import pytest
 
+from agent.shared.words import speaking
 from brain.cell.authority import Authority
 from brain.cli.client import API, Client
+from brain.cli.main import FOLDERS
 from brain.console.api import table
 from brain.console.api.endpoint import PREFIX
 from brain.console.api.problems import PROBLEM
@@ -112,6 +114,14 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
 def test_nobody() -> None:
     """Only then is it asked whether a brain runs."""
     assert "no brain answers at http://127.0.0.1:1" in said("http://127.0.0.1:1")
+
+
+def test_why_nobody_answers_is_told_in_the_language_that_is_spoken() -> None:
+    """By the sentences that the pages have; what the system says of it stays."""
+    with speaking("zh", FOLDERS):
+        text = said("http://127.0.0.1:1")
+    assert "那里没有程序在监听（Connection refused）" in text
+    assert "nothing listens" not in text
 
 
 def test_the_command_line_asks_for_rows_of_the_table_only() -> None:

@@ -64,7 +64,7 @@ export function view(state) {
         ${(incident.episodes ?? []).map((one) => html`<p class="before">${t('before')} ${time(one.opened_at)} – ${time(one.closed_at)}: ${one.why}</p>`)}
         ${Object.entries(incident.pages.tickets ?? {}).map(([channel, key]) => html`<p class="ticket">${t('ticket')} <strong>${key}</strong> (${channel})</p>`)}
         ${incident.waits ? html`<p class="waits">${incident.waits}</p>` : nothing}
-        ${state.data.holds.map((one) => html`<p class="waits">‖ ${t('held-by', one)} · ${one.until ? html`${t('until')} ${time(one.until)}` : t('until-released')} ${sayButton(state, { verb: 'release', args: { scope: one.id }, asks: [] }, { what: t('release-what', one) })}</p>`)}
+        ${repeat(state.data.holds, (one) => one.id, (one) => html`<p class="waits">‖ ${t('held-by', one)} · ${one.until ? html`${t('until')} ${time(one.until)}` : t('until-released')} ${sayButton(state, { verb: 'release', args: { scope: one.id }, asks: [] }, { what: t('release-what', one) })}</p>`)}
         ${incident.stale ? html`<p class="waits">${t('stale')}</p>` : nothing}
         ${incident.explained_by ? html`<p class="waits">${t('explained-by')} <a href="/incidents/${encodeURIComponent(incident.explained_by)}">${incident.explained_by}</a></p>` : nothing}
         ${incident.pages.passed_to ? html`<p class="waits">${t('alert-passed-to')} <a href="/incidents/${encodeURIComponent(incident.pages.passed_to)}">${incident.pages.passed_to}</a></p>` : nothing}
@@ -212,5 +212,6 @@ function actions(state, incident, waiting) {
   }
   const first = ['approve', 'ack', 'hold'].find((one) => said[one])
   const rest = ['deny', 'ack', 'over', 'hold', 'close'].filter((one) => said[one] && one !== first)
-  return html`<div class="bar">${first ? said[first](true) : nothing}${rest.map((one) => said[one](false))}</div>`
+  // Each by its name: whoever has the keyboard on one of them has it on none that comes into its place
+  return html`<div class="bar">${repeat([first, ...rest].filter(Boolean), (one) => one, (one) => said[one](one === first))}</div>`
 }

@@ -59,7 +59,7 @@ function need(state, one) {
     <span class="small">${time(one.since, { relative: true })}${one.acked_by ? html` · ✓ ${one.acked_by}` : nothing}${one.kinds[0] === 'hold_ends' ? html` · ${t('until')} ${time(one.until)}` : nothing}</span>
     ${one.approval ? html`<div class="row-wide">${exactly(one.approval)}</div>` : html`<p class="row-text">${one.text}</p>`}
     ${one.kinds.length > 1 ? html`<p class="row-wide small">${one.kinds.map((kind) => word('need', kind)).join(' · ')}</p>` : nothing}
-    ${verbs.length ? html`<p class="row-wide actions">${verbs.map((verb, n) => sayButton(state, verb, { main: n === 0, approval: one.approval, what: one.text }))}</p>` : nothing}
+    ${verbs.length ? html`<p class="row-wide actions">${repeat(verbs, (verb) => verb.verb, (verb, n) => sayButton(state, verb, { main: n === 0, approval: one.approval, what: one.text }))}</p>` : nothing}
   </li>`
 }
 
@@ -77,7 +77,7 @@ function holds(state) {
   const list = state.status?.holds ?? []
   if (!list.length) return nothing
   return html`<section class="part" aria-labelledby="holds"><h2 id="holds">${t('holds')} <span class="count">${list.length}</span></h2>
-    <ul class="rows">${list.map((one) => html`<li class="row"><span class="row-link"><strong>${scopeMark(one.scope)}</strong></span>
+    <ul class="rows">${repeat(list, (one) => one.id, (one) => html`<li class="row"><span class="row-link"><strong>${scopeMark(one.scope)}</strong></span>
       <span class="small">${one.until ? html`${t('until')} ${time(one.until)}` : t('until-released')}</span>
       <p class="row-text">${one.who}: ${one.why}</p>
       <p class="row-wide actions">${sayButton(state, { verb: 'release', args: { scope: one.id }, asks: [] }, { what: t('release-what', one) })}</p></li>`)}</ul></section>`

@@ -59,10 +59,10 @@ export function dialog(state) {
     }
   }
   const unread = performance.now() < one.from
-  return html`<dialog id="dialog" aria-labelledby="dialog-title" @cancel=${(event) => { event.preventDefault(); if (!one.busy) close() }}>
+  return html`<dialog id="dialog" aria-labelledby="dialog-title" aria-describedby="dialog-what" @cancel=${(event) => { event.preventDefault(); if (!one.busy) close() }}>
     <form method="dialog" @submit=${submit}>
       <h2 id="dialog-title">${one.title}</h2>
-      ${one.body ?? nothing}
+      <div id="dialog-what">${one.body ?? nothing}</div>
       ${(one.fields ?? []).map(field)}
       ${one.error ? html`<p class="banner bad" role="alert">${one.error}</p>` : nothing}
       <p class="actions">

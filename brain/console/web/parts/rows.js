@@ -12,6 +12,6 @@ export function incidentRow(one) {
     ${one.asks ? stateMark('approval', 'run') : stateMark(one.state)}
     <span class="row-where">${scopeMark(one.scope, one.node)}</span>
     <span class="small">${time(one.opened_at, { relative: true })}${one.times > 1 ? html` · ${t('came-back', { n: one.times - 1 })}` : nothing}${one.pages?.acked_by ? html` · ✓ ${one.pages.acked_by}` : nothing}</span>
-    <span class="row-why" lang=${one.waits ? 'en' : whyIn(one)}>${one.waits || why(one)}</span>
+    <span class="row-why" lang=${one.waits ? nothing : whyIn(one)}>${one.waits || why(one)}</span>
   </li>`
 }

@@ -108,6 +108,8 @@ severity-P3 = P3: when there is time
 outcome-ok = ok
 outcome-failed = failed
 outcome-refused = refused
+outcome-unreachable = not reached
+outcome-withdrawn = withdrawn in time
 outcome-unknown = unknown
 outcome-timeout = no answer in time
 

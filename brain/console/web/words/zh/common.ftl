@@ -99,6 +99,8 @@ severity-P3 = P3：有空时
 outcome-ok = 成功
 outcome-failed = 失败
 outcome-refused = 被拒绝
+outcome-unreachable = 无法联系
+outcome-withdrawn = 已及时撤回
 outcome-unknown = 未知
 outcome-timeout = 超时未答复
 
