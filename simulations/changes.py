@@ -260,6 +260,20 @@ class SymptomsRepeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FaultGrows:
+    """A fault that lasts by now is this one from then on; nothing where it has ended."""
+
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultReturns:
+    """A fault that only seemed to end is there again; nothing where people have repaired the node since."""
+
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FixApplied:
     """A fix is applied to a part; it ends the faults that it fixes."""
 
@@ -306,6 +320,8 @@ Change = (
     | Boots
     | DrainSet
     | FaultBegins
+    | FaultGrows
+    | FaultReturns
     | SymptomsRepeat
     | FixApplied
     | Repaired

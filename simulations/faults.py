@@ -1,8 +1,8 @@
 """Faults: what can be wrong with a part of a simulated machine besides its plain state, as data. Pure.
 
 The agent reports the symptoms of a fault when it begins and again after each boot, as a new agent looks at everything;
-it reports the recovery when the fault ends. Only one of its fixes ends a fault. Which fixes an action applies is decided
-in simulations/actions; whether they help is decided here.
+it reports the recovery when the fault ends. Only one of its fixes ends a fault; others may seem to, or make it
+worse. Which fixes an action applies is decided in simulations/actions; whether they help is decided here.
 """
 
 from dataclasses import dataclass
@@ -59,15 +59,31 @@ class Fault:
     shows_after_s: float = 0.0
     # A fix that reaches its part and does not end it makes it show again, as a card does that is set up anew and fails.
     shows_again: bool = False
+    # What the kernel logs with the symptoms; the agent's own reader reads it.
+    lines: tuple[str, ...] = ()
+    # Fixes that seem to end it: what it was about is well, and it begins anew after `relapse_s` seconds.
+    soothed_by: tuple[Fix, ...] = ()
+    relapse_s: float = 0.0
+    # Fixes that make it worse: it is this one from then on.
+    worsened_by: tuple[Fix, ...] = ()
+    worse: "Fault | None" = None
     # The whole node hangs: it sends nothing and receives nothing.
     hangs_node: bool = False
 
     def fixed_by(self, fix: Fix, component: str, target: str = "") -> bool:
         """Whether this fix ends it. A fix of the node reaches all of its parts."""
-        if fix is Fix.REPAIR:
-            return True
-        named = not self.target or not target or target == self.target
-        return fix in self.fixes and self.reached_by(component) and named
+        return fix is Fix.REPAIR or (fix in self.fixes and self._meant(component, target))
+
+    def seems_fixed_by(self, fix: Fix, component: str, target: str = "") -> bool:
+        """Whether this fix ends it for a while only."""
+        return fix in self.soothed_by and self._meant(component, target)
+
+    def made_worse_by(self, fix: Fix, component: str, target: str = "") -> "Fault | None":
+        """What this fix makes of it; None: no other one."""
+        return self.worse if fix in self.worsened_by and self._meant(component, target) else None
+
+    def _meant(self, component: str, target: str) -> bool:
+        return self.reached_by(component) and (not self.target or not target or target == self.target)
 
     def reached_by(self, component: str) -> bool:
         """Whether what is done to a component is done to its part."""

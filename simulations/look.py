@@ -27,8 +27,10 @@ def told_again(state: MachineState, component: str = "") -> list[UnsentEvent]:
         for one in fault.recovery
         if one.kind in RESTATED and (one.kind, one.component) not in ill
     ]
+    told = {(one.kind, one.component) for one in present}
+    parts = [one for one in _parts(state) if (one.kind, one.component) not in told]
     wanted = concerns(component)
-    return [one for one in (*_parts(state), *well, *present) if wanted(one.component)]
+    return [one for one in (*parts, *well, *present) if wanted(one.component)]
 
 
 def blind(state: MachineState) -> tuple[str, ...]:

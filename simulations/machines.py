@@ -6,7 +6,7 @@ machine.advance(now)                everything that is due until now: (time, eve
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from agent.contract.lines import KernelReader
 from agent.contract.messages import UnsentEvent
@@ -147,33 +147,54 @@ class Machine:
             case ch.DrainSet():
                 self.state.drain_reason = change.reason
                 return []
-            case ch.FaultBegins(fault=fault):
-                self.state.faults[fault.name] = fault
-                self.state.recovered.pop(fault.name, None)
-                if fault.shows_after_s:
-                    self.apply([after(fault.shows_after_s, ch.SymptomsRepeat(name=fault.name))], at)
-                    return []
-                return self._symptoms(fault, at)
+            case ch.FaultBegins(fault=fault) | ch.FaultReturns(fault=fault):
+                return self._begin(fault, at)
+            case ch.FaultGrows(fault=fault):
+                return self._begin(fault, at) if fault.name in self.state.faults else []
             case ch.SymptomsRepeat(name=name):
                 return self._symptoms(self.state.faults[name], at) if name in self.state.faults else []
-            case ch.FixApplied(fix=fix, component=component, target=target):
-                fixed = [one for one in self.state.faults.values() if one.fixed_by(fix, component, target)]
-                for fault in fixed:
-                    self.state.recovered[fault.name] = self.state.faults.pop(fault.name)
-                for fault in self.state.faults.values():
-                    if fault.shows_again and fix is not Fix.TIME and fault.reached_by(component):
-                        self.apply([after(SHOWS_S, ch.SymptomsRepeat(name=fault.name))], at)
-                return [event for fault in fixed for event in fault.recovery]
+            case ch.FixApplied():
+                return self._fix(change, at)
             case ch.Repaired():
                 return self._repair(change, at)
 
     def _make_all(self, changes: Iterable[ch.Change], at: float) -> list[UnsentEvent]:
         return [event for change in changes for event in self._make(change, at)]
 
+    def _begin(self, fault: Fault, at: float) -> list[UnsentEvent]:
+        self.state.faults[fault.name] = fault
+        self.state.recovered.pop(fault.name, None)
+        if fault.shows_after_s:
+            self.apply([after(fault.shows_after_s, ch.SymptomsRepeat(name=fault.name))], at)
+            return []
+        return self._symptoms(fault, at)
+
     def _symptoms(self, fault: Fault, at: float) -> list[UnsentEvent]:
         if fault.repeat_s:
             self.apply([after(fault.repeat_s, ch.SymptomsRepeat(name=fault.name))], at)
-        return list(fault.symptoms)
+        return [*fault.symptoms, *(event for line in fault.lines for event in self._kernel.read(line))]
+
+    def _fix(self, change: ch.FixApplied, at: float) -> list[UnsentEvent]:
+        """What it ends is over, for good or for a while; what it makes worse is another fault; the rest may show again."""
+        fix, there = change.fix, self.state.faults
+        about = (fix, change.component, change.target)
+        out: list[UnsentEvent] = []
+        for fault in list(there.values()):
+            if fault.fixed_by(*about) or fault.seems_fixed_by(*about):
+                self.state.recovered[fault.name] = there.pop(fault.name)
+                out += fault.recovery
+                if not fault.fixed_by(*about):
+                    self.apply([after(fault.relapse_s, ch.FaultReturns(fault=fault))], at)
+            elif (worse := fault.made_worse_by(*about)) is not None:
+                out += self._begin(worse, at)
+            elif fault.shows_again and fix is not Fix.TIME and fault.reached_by(change.component):
+                self.apply([after(SHOWS_S, ch.SymptomsRepeat(name=fault.name))], at)
+        return out
+
+    def _keep_due(self, wanted: Callable[[ch.Change], bool]) -> None:
+        """Drops what is due but such changes."""
+        self._due = [one for one in self._due if wanted(one[2])]
+        heapq.heapify(self._due)
 
     def _end_job(self, job: str, at: float) -> list[UnsentEvent]:
         self.state.jobs.pop(job, None)
@@ -182,10 +203,11 @@ class Machine:
         return self._make_all([*(ch.GpuReleased(bdf=bdf) for bdf in held), fix], at)
 
     def _go_down(self, change: ch.GoesDown, at: float) -> None:
-        """Its jobs end, and changes that were due are dropped; the results of commands are reported after the boot."""
+        """Its jobs end, and changes that were due are dropped; results of commands are reported after the boot, and what only
+        seemed to end does return.
+        """
         self.state.jobs.clear()
-        self._due = [one for one in self._due if isinstance(one[2], ch.CommandEnds)]
-        heapq.heapify(self._due)
+        self._keep_due(lambda change: isinstance(change, ch.CommandEnds | ch.FaultReturns))
         self.state.unreachable_until, self.state.goes_down = at + change.for_s, True
         if not self.state.off:
             self.apply([after(change.for_s, ch.Boots(power=change.power))], at)
@@ -210,6 +232,7 @@ class Machine:
         """What people do to a broken machine; it changes nothing on a healthy one."""
         state = self.state
         state.unreachable_until = 0.0
+        self._keep_due(lambda change: not isinstance(change, ch.FaultReturns))
         if not change.stays_drained:
             state.drain_reason = ""
         for link in state.links.values():

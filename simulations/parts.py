@@ -4,7 +4,14 @@ from dataclasses import dataclass
 
 CONTROL_LINK = "eth0"  # carries the control path: the agent refuses to bounce it
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
-UNITS = ("nvidia-persistenced.service", FABRIC_MANAGER, "slurmd.service")
+UNITS = (
+    "nvidia-persistenced.service",
+    FABRIC_MANAGER,
+    "slurmd.service",
+    "munge.service",
+    "containerd.service",
+    "nvidia-dcgm.service",
+)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -120,6 +120,10 @@ def measured(result: SimulatedResult, *figures: Figure) -> SimulatedResult:
 
 
 def faulty_gpus(machine: MachineState) -> list[str]:
-    """Components of the GPUs that are lost or have a fault."""
+    """Components of the GPUs that are lost or have a fault, and of such NVSwitches."""
     lost = [gpu.component for gpu in machine.gpus.values() if not gpu.present]
-    return lost + [fault.component for fault in machine.faults.values() if fault.component.startswith("gpu/")]
+    return lost + [
+        fault.component
+        for fault in machine.faults.values()
+        if fault.component.startswith(("gpu/", "nvswitch/"))
+    ]

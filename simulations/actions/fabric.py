@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from agent.contract import fabric
 from simulations.actions.base import ASK_S, FabricAction, SimulatedResult, failed, refused, succeeded
 from simulations.changes import FixApplied, MasterChanges, after
-from simulations.faults import FROZEN_MASTER, Fix
+from simulations.faults import Fix
 from simulations.state import MachineState
 
 WATCH_S = 60.0  # how long an inspection watches the counters
@@ -13,7 +13,7 @@ STANDBY_LID = 7
 
 
 def _frozen(machines: Sequence[MachineState]) -> bool:
-    return any(FROZEN_MASTER in machine.faults for machine in machines)
+    return any(Fix.REPLACE_MASTER in fault.fixes for machine in machines for fault in machine.faults.values())
 
 
 def show_managers(machines: Sequence[MachineState]) -> SimulatedResult:

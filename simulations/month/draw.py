@@ -7,14 +7,14 @@ for each fault. Every policy then meets the same faults with the same luck. Pure
 import random
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import exp, fsum, inf
 from statistics import NormalDist
 
 from brain.core.pack.spec import Place
 from simulations.faults import Fix
-from simulations.month.kinds import ALWAYS, FaultKind
+from simulations.month.kinds import ALWAYS, FaultKind, Reach
 from simulations.month.profile import KINDS, HazardTail, Lognormal, Profile
 
 NOISE = "noise"  # the cause of what is none
@@ -40,6 +40,10 @@ class FaultCase:
     notice_s: float
     look_s: float
     hands_s: float
+    # what ends it for `relapse_s` only, and what makes it worse
+    soothed_by: tuple[Fix, ...] = ()
+    relapse_s: float = 0.0
+    worsened_by: tuple[Fix, ...] = ()
 
     @property
     def noise(self) -> bool:
@@ -112,7 +116,7 @@ def draw(profile: Profile, *, nodes: int = 0, days: float = 0.0, seed: int = 1) 
     found.sort(key=lambda one: (one[0], one[1], one[2].name))
     names = list(where)
     cases = tuple(
-        _case(profile, seed, n, at_s, cause, kind, _hit(names, where, names[min(at, len(names) - 1)], kind))
+        _case(profile, seed, n, at_s, cause, kind, hit(names, where, names[min(at, len(names) - 1)], kind))
         for n, (at_s, cause, kind, at) in enumerate(found, 1)
     )
     holds = tuple(_holds(profile, seed, where, days))
@@ -132,10 +136,17 @@ def _holds(profile: Profile, seed: int, where: Mapping[str, Place], days: float)
         )
 
 
-def _hit(names: Sequence[str], where: Mapping[str, Place], node: str, kind: FaultKind) -> tuple[str, ...]:
-    if not kind.wide:
-        return (node,)
-    return tuple(name for name in names if where[name].leaf == where[node].leaf)
+def hit(names: Sequence[str], where: Mapping[str, Place], node: str, kind: FaultKind) -> tuple[str, ...]:
+    """The nodes that a fault hits which falls on this one."""
+    match kind.reach:
+        case Reach.LEAF:
+            return tuple(name for name in names if where[name].leaf == where[node].leaf)
+        case Reach.RACK:
+            return tuple(name for name in names if where[name].rack == where[node].rack)
+        case Reach.CELL:
+            return tuple(names)
+        case Reach.NODE:
+            return (node,)
 
 
 def _hazards(chance: random.Random, count: int, tail: HazardTail) -> list[float]:
@@ -159,23 +170,52 @@ def _case(
     quiet = kind.harm.name in ("NONE", "SLOWS")
     lasts = Lognormal(median=kind.lasts[0], sigma=kind.lasts[1], most=inf)
     draws = [chance.gauss(0.0, 1.0) for _ in range(4)]
-    fixes = tuple(fix for fix, share in profile.cures_of(kind).items() if luck < share)
+    remedies = remedies_of(profile, kind, luck)
     notice_s = _drawn(people.notice_minutes, draws[1], 60.0)
     if quiet:
         notice_s = _drawn(people.notice_quiet_hours, draws[1], 3600.0)
-    return FaultCase(
+    case = FaultCase(
         id=f"f{n:05}",
         at_s=at_s,
         cause=cause,
         kind=kind,
         nodes=nodes,
-        fixes=fixes + ALWAYS[kind.cured],
+        fixes=remedies.end + ALWAYS[kind.cured],
+        soothed_by=remedies.soothe,
+        worsened_by=remedies.worsen,
         part=chance.randrange(8),
         lasts_s=_drawn(lasts, draws[0], 1.0),
         found=found,
         notice_s=notice_s,
         look_s=_drawn(people.look_minutes, draws[2], 60.0),
         hands_s=_drawn(people.hands_hours, draws[3], 3600.0),
+    )
+    if not remedies.soothe:
+        return case
+    relapses = Lognormal(median=kind.relapses[0], sigma=kind.relapses[1], most=inf)
+    return replace(case, relapse_s=_drawn(relapses, chance.gauss(0.0, 1.0), 1.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedies:
+    """What each remedy does to one fault."""
+
+    end: tuple[Fix, ...]
+    soothe: tuple[Fix, ...]
+    worsen: tuple[Fix, ...]
+
+
+def remedies_of(profile: Profile, kind: FaultKind, luck: float) -> Remedies:
+    """What a fault's luck, from 0 to 1, makes of each remedy."""
+    cures = profile.cures_of(kind)
+    return Remedies(
+        end=tuple(fix for fix, share in cures.items() if luck < share),
+        soothe=tuple(
+            fix
+            for fix, share in kind.soothes.items()
+            if cures.get(fix, 0.0) <= luck < cures.get(fix, 0.0) + share
+        ),
+        worsen=tuple(fix for fix, share in kind.worsens.items() if luck >= 1 - share),
     )
 
 

@@ -95,6 +95,8 @@ class EngineFleet(Simulator):
         self.people = People(self.world)
         self.watcher = Watcher(self.world, self._pack)
         self._called: dict[str, None] = {}  # incidents and runs about which somebody was called
+        # incident that is not shown yet -> those that it explains
+        self._awaited: dict[str, list[str]] = {}
         self._commands_given = 0
 
     def timeline_of(self, engine: Engine) -> Timeline:
@@ -145,10 +147,7 @@ class EngineFleet(Simulator):
                 for node in (incident.node, *incident.affected) if incident.node else incident.affected:
                     if node in self.world.open:
                         self.world.detected(node, now, incident.id, incident.cause)
-                if incident.state is IncidentState.EXPLAINED:
-                    other = self.timeline.incidents.get(incident.explained_by)
-                    if other is not None:
-                        self.world.explained(incident.id, other.id, other.cause)
+                self._explained(incident)
                 if incident.state is IncidentState.NEEDS_HUMAN:
                     self._call(incident, now)
             case ShowRun(run=run):
@@ -164,6 +163,20 @@ class EngineFleet(Simulator):
                     self.world.decided(subject.node, now)
             case _:
                 pass
+
+    def _explained(self, incident: Incident) -> None:
+        """What explains this incident, and those that were waiting for this one: what explains others may be shown after them."""
+        for below in self._awaited.pop(incident.id, ()):
+            self.world.explained(below, incident.id, incident.cause)
+        seen: dict[str, None] = {}
+        while incident.state is IncidentState.EXPLAINED and incident.id not in seen:
+            seen[incident.id] = None
+            other = self.timeline.incidents.get(incident.explained_by)
+            if other is None:
+                self._awaited.setdefault(incident.explained_by, []).append(incident.id)
+                return
+            self.world.explained(incident.id, other.id, other.cause)
+            incident = other
 
     def _span(self, run: Run, now: float) -> None:
         """When a run has begun and ended, for the report."""

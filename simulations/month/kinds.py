@@ -2,7 +2,8 @@
 
 A kind is what a simulated machine can have; what a paper counts is a cause, and a profile says which kinds a cause is made
 of. How likely each remedy is to end a fault is an assumption here unless its `source` names a paper; a profile may say
-otherwise. One draw for each fault decides all of its remedies, so one that ends it gently is also ended by what is harder.
+otherwise. One draw for each fault decides all of its remedies, so one that ends it gently is also ended by what is harder; what
+a remedy ends for a while only are those next to the ones that it ends, and what it makes worse are the last.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,6 +40,15 @@ class PeerRemedy(StrEnum):
     REBOOT = "cordon, drain, reboot"
 
 
+class Reach(StrEnum):
+    """Which nodes one fault hits, besides the one on which it falls."""
+
+    NODE = ""
+    LEAF = "all nodes of its leaf switch"
+    RACK = "all nodes of its rack"
+    CELL = "all nodes"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Onset:
     """Where and how one fault begins: what a kind makes its plan from."""
@@ -54,6 +64,12 @@ class Onset:
     lasts_s: float
     # Whether a diagnosis finds it, where nothing else shows it.
     found: bool
+    # Each of them ends it for `relapse_s` only; each of them makes it worse.
+    soothed_by: tuple[Fix, ...] = ()
+    relapse_s: float = 0.0
+    worsened_by: tuple[Fix, ...] = ()
+    # The how manieth of the nodes that it hits, from 0.
+    nth: int = 0
 
 
 Plan = tuple[ScheduledChange, ...]
@@ -71,6 +87,13 @@ class FaultKind:
     # Remedy -> the share of these faults that it ends, at least; from the gentlest.
     cures: Mapping[Fix, float] = field(default_factory=dict)
     cured: Cured = Cured.HANDS
+    # What gpuward with its shipped rules takes it for; empty: for nothing.
+    seen_as: str = ""
+    # Remedy -> the share of these faults that it seems to end: they come again after a time (median, sigma; seconds).
+    soothes: Mapping[Fix, float] = field(default_factory=dict)
+    relapses: tuple[float, float] = (8 * 3600.0, 0.8)
+    # Remedy -> the share of these faults that it makes worse.
+    worsens: Mapping[Fix, float] = field(default_factory=dict)
     # How long it lasts where time ends it, seconds: median and sigma of a lognormal distribution.
     lasts: tuple[float, float] = (600.0, 0.5)
     # Whether it harms the job only after it has lasted so long.
@@ -79,8 +102,7 @@ class FaultKind:
     alerts: bool = True
     checked: bool = True
     peer: PeerRemedy = PeerRemedy.NOTHING
-    # Whether it hits all nodes of a leaf switch.
-    wide: bool = False
+    reach: Reach = Reach.NODE
     # Where the numbers are from; empty: stated here.
     source: str = ""
 

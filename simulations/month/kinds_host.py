@@ -7,7 +7,7 @@ from simulations import changes as ch
 from simulations.changes import after
 from simulations.events import event
 from simulations.faults import Fault, Fix
-from simulations.month.kinds import Cured, FaultKind, Harm, Onset, Plan, begins
+from simulations.month.kinds import Cured, FaultKind, Harm, Onset, Plan, Reach, begins
 
 _NICS = ("5e", "5f", "86", "87", "af", "b0", "d8", "d9")
 
@@ -110,6 +110,7 @@ KINDS: tuple[FaultKind, ...] = (
         summary="an InfiniBand port loses its link",
         plan=_port_down,
         harm=Harm.KILLS,
+        seen_as="ib-port-down",
         # of 34.1 % of events that are InfiniBand's, 4.9 are recovered in place and 12.2 are hardware
         cures={Fix.RESET_PORT: 0.29, Fix.RESET_NIC: 0.29, Fix.REBOOT: 0.29, Fix.CYCLE_POWER: 0.29},
         source="Crusoe H200, GTC25, by glennklockwood.com: 4.9 of 17.1 recovered in place",
@@ -119,15 +120,17 @@ KINDS: tuple[FaultKind, ...] = (
         summary="a leaf switch restarts: the ports of all of its nodes are down for minutes",
         plan=_leaf_down,
         harm=Harm.KILLS,
+        seen_as="switch-suspected",
         cured=Cured.TIME,
         lasts=(420.0, 0.4),
-        wide=True,
+        reach=Reach.LEAF,
     ),
     FaultKind(
         name="nic-broken",
         summary="the firmware of a network card does not answer its driver",
         plan=_nic,
         harm=Harm.KILLS,
+        seen_as="nic-broken",
         cures={Fix.RESET_NIC: 0.6, Fix.REBOOT: 0.8, Fix.CYCLE_POWER: 0.9},
     ),
     FaultKind(
@@ -135,6 +138,7 @@ KINDS: tuple[FaultKind, ...] = (
         summary="the kernel of a node hangs",
         plan=_hung,
         harm=Harm.KILLS,
+        seen_as="node-unreachable",
         cures={Fix.REBOOT: 0.95, Fix.CYCLE_POWER: 0.98},
     ),
     FaultKind(
@@ -142,6 +146,7 @@ KINDS: tuple[FaultKind, ...] = (
         summary="a node loses its power",
         plan=_dark,
         harm=Harm.KILLS,
+        seen_as="node-unreachable",
         cures={Fix.CYCLE_POWER: 0.3},
     ),
     FaultKind(
@@ -149,6 +154,7 @@ KINDS: tuple[FaultKind, ...] = (
         summary="a node crashes and boots by itself",
         plan=_crashed,
         harm=Harm.KILLS,
+        seen_as="node-unreachable",
         cures={Fix.REBOOT: 1.0},
         cured=Cured.TIME,
         lasts=(math.inf, 0.0),
@@ -158,20 +164,36 @@ KINDS: tuple[FaultKind, ...] = (
         summary="the scheduler's daemon of a node fails; its job runs on",
         plan=_service,
         harm=Harm.NONE,
+        seen_as="service-failed",
         cures={Fix.RESTART_SERVICE: 1.0, Fix.REBOOT: 1.0, Fix.CYCLE_POWER: 1.0},
     ),
     FaultKind(
-        name="memory-broken", summary="an uncorrected error of a node's memory", plan=_memory, harm=Harm.KILLS
+        name="memory-broken",
+        summary="an uncorrected error of a node's memory",
+        plan=_memory,
+        harm=Harm.KILLS,
+        seen_as="memory-uncorrected",
     ),
-    FaultKind(name="disk-broken", summary="a disk of a node is gone", plan=_disk, harm=Harm.KILLS),
+    FaultKind(
+        name="disk-broken",
+        summary="a disk of a node is gone",
+        plan=_disk,
+        harm=Harm.KILLS,
+        seen_as="disk-failing",
+    ),
     FaultKind(
         name="processor-broken",
         summary="an uncorrected error of a processor",
         plan=_processor,
         harm=Harm.KILLS,
+        seen_as="memory-uncorrected",
     ),
     FaultKind(
-        name="board-broken", summary="a fatal PCIe error of an expansion board", plan=_board, harm=Harm.KILLS
+        name="board-broken",
+        summary="a fatal PCIe error of an expansion board",
+        plan=_board,
+        harm=Harm.KILLS,
+        seen_as="pcie-fatal",
     ),
     FaultKind(
         name="port-flaps",
@@ -186,6 +208,7 @@ KINDS: tuple[FaultKind, ...] = (
         summary="a node's control network fails for half a minute (noise)",
         plan=_unheard,
         harm=Harm.NONE,
+        seen_as="node-unreachable",
         cured=Cured.TIME,
         lasts=(30.0, 0.3),
     ),

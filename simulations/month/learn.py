@@ -15,7 +15,7 @@ from statistics import NormalDist
 from brain.core.pack.spec import Pack
 from brain.core.pack.topology import node_of
 from brain.core.state import Incident, IncidentState
-from simulations.month.draw import FaultCase, Month, places
+from simulations.month.draw import FaultCase, Month, hit, places, remedies_of
 from simulations.month.engine_fleet import EngineFleet
 from simulations.month.kinds import ALWAYS, Cured, FaultKind
 from simulations.month.profile import KINDS, JobMix, JobProfile, Profile
@@ -97,15 +97,13 @@ def _signature(kind: FaultKind, pack: Pack, default: Profile) -> dict[str, float
     cases = []
     for n in range(_PLAYS):
         first = f"sim-{n * 4:03}"
-        nodes = (
-            tuple(name for name in where if where[name].leaf == where[first].leaf) if kind.wide else (first,)
-        )
-        luck = (n + 0.5) / _PLAYS
+        nodes = hit(tuple(where), where, first, kind)
+        remedies = remedies_of(profile, kind, (n + 0.5) / _PLAYS)
         cases.append(
             FaultCase(
                 id=f"f{n:05}", at_s=600 + n * _EVERY_S, cause="learn", kind=kind, nodes=nodes,
-                fixes=tuple(fix for fix, share in profile.cures_of(kind).items() if luck < share)
-                + ALWAYS[kind.cured],
+                fixes=remedies.end + ALWAYS[kind.cured], soothed_by=remedies.soothe, relapse_s=kind.relapses[0],
+                worsened_by=remedies.worsen,
                 part=n % 8, lasts_s=_lasts(kind, n), found=n % 10 < 7, notice_s=600.0, look_s=300.0, hands_s=1800.0,
             )
         )  # fmt: skip

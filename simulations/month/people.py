@@ -17,6 +17,8 @@ from simulations.virtual_fleet import Call
 
 MARK = "ann: under repair"  # the reason of their own drains
 DAY_S = 86400.0
+# Remedies that disturb no job.
+_HARMLESS = (Fix.SET_MTU, Fix.RESTART_SERVICE, Fix.LOAD_MODULE, Fix.PERSISTENCE, Fix.REPLACE_MASTER)
 _SETTLE_S = 60.0  # from the last step of a remedy until the node is given back
 
 
@@ -78,13 +80,16 @@ class People:
             return
         if not (self._at_once and wrong[0].fixes):
             world.people_act(node)
+        if Fix.REPLACE_MASTER in wrong[0].fixes:
+            self._apply(node, wrong[0], now)  # no node is at fault
+            return
         if not self._fleet.machines[node].state.drain_reason:
             self.drain(node, now)
         world.end_hurt_job(node, now)
         case = wrong[0]
         if not case.fixes:
             self._take_hands(node, case, now)
-        elif case.fixes[0] in (Fix.LIMIT_POWER, Fix.RESTART_SERVICE):
+        elif case.fixes[0] in _HARMLESS or case.fixes[0] is Fix.LIMIT_POWER:
             self._apply(node, case, now)
         else:
             world.when_idle(node, partial(self._apply, node, case), now)
@@ -134,17 +139,23 @@ def remedy(world: World, node: str, case: FaultCase, fix: Fix, now: float, *, pe
         Fix.LIMIT_POWER: ("gpu.power_limit", {"gpu": component, "percent": 70}),
         Fix.RESET_PORT: ("ib.port_reset", {"port": component}),
         Fix.RESET_NIC: ("nic.reset", {"nic": component}),
+        Fix.RESTART_FABRIC_MANAGER: ("fabricmanager.restart", {}),
+        Fix.SET_MTU: ("mtu.set", {"link": component, "mtu": 9000}),
         Fix.RESTART_SERVICE: ("service.restart", {"unit": component.partition("/")[2]}),
+        Fix.LOAD_MODULE: ("module.load", {"module": fault.target if fault is not None else ""}),
+        Fix.PERSISTENCE: ("gpu.persistence", {"gpu": component}),
+        Fix.REPLACE_MASTER: ("sm.stop_master", {}),
         Fix.REBOOT: ("bmc.restart", {}) if away else ("node.reboot", {}),
         Fix.CYCLE_POWER: ("bmc.power_cycle", {}),
     }
     action, params = ways[fix]
-    if action != "service.restart":
+    if fix not in _HARMLESS:
         world.acts(node, action, now, people=people)
-    if action.startswith("bmc."):
-        fleet.infrastructure.perform(action, node, params, "", now)
+    if action.startswith("bmc.") or fix is Fix.REPLACE_MASTER:
+        for changed in fleet.infrastructure.perform(action, node, params, "", now).nodes:
+            fleet.schedule(changed, now)
         fleet.schedule(node, now)
-        return boot_s
+        return boot_s if action.startswith("bmc.") else 0.0
     took_s = machine.perform(action, params, now).took_s
     fleet.schedule(node, now)
     return took_s

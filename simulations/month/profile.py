@@ -11,19 +11,34 @@ from agent.contract.errors import ConfigError
 from brain import marked_yaml
 from brain.marked_yaml import Document
 from simulations.faults import Fix
-from simulations.month import kinds_gpu, kinds_host
+from simulations.month import (
+    kinds_bmc,
+    kinds_gpu,
+    kinds_gpu_more,
+    kinds_host,
+    kinds_jobs,
+    kinds_network,
+    kinds_shared,
+    kinds_storage,
+    kinds_system,
+    kinds_watched,
+)
 from simulations.month.kinds import FaultKind
 
 FOLDER = Path(__file__).resolve().parents[1] / "profiles"
-KINDS: Mapping[str, FaultKind] = {kind.name: kind for kind in (*kinds_gpu.KINDS, *kinds_host.KINDS)}
+_AREAS = (
+    kinds_gpu, kinds_gpu_more, kinds_jobs, kinds_host, kinds_network, kinds_shared, kinds_storage, kinds_system, kinds_bmc,
+    kinds_watched,
+)  # fmt: skip
+KINDS: Mapping[str, FaultKind] = {kind.name: kind for area in _AREAS for kind in area.KINDS}
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=100_000)]
 Remedy = Literal[
-    "reset_gpu", "reset_all_gpus", "reload_driver", "limit_power", "reset_port", "reset_nic", "restart_service",
-    "reboot", "cycle_power",
+    "reset_gpu", "reset_all_gpus", "reload_driver", "limit_power", "restart_fabric_manager", "reset_port", "reset_nic",
+    "set_mtu", "restart_service", "load_module", "persistence", "replace_master", "reboot", "cycle_power",
 ]  # fmt: skip
 
 

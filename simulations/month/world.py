@@ -39,6 +39,8 @@ class World:
         self._acted: dict[str, Act] = {}
         # node -> faults that are over there, and await that it is in service
         self._over: dict[str, list[str]] = {}
+        # (node, fault) -> the action after which it seemed to be over
+        self._credited: dict[tuple[str, str], Act] = {}
         self._idle: dict[str, list[Call]] = {}
         # Called with the nodes of a job that has just ended.
         self.job_ended: Callable[[Sequence[str], float], None] = lambda _nodes, _now: None
@@ -75,7 +77,7 @@ class World:
     def _begin(self, case: FaultCase, now: float) -> None:
         """It begins where it can: a node that is down, or out of service for its like, has no further one."""
         story = self.tally.stories[case.id]
-        for node in case.nodes:
+        for nth, node in enumerate(case.nodes):
             machine = self.fleet.machines[node]
             if machine.down(now) or any(one.kind.name == case.kind.name for one in self._there(node)):
                 continue
@@ -87,6 +89,10 @@ class World:
                 part=case.part,
                 lasts_s=case.lasts_s,
                 found=case.found,
+                soothed_by=case.soothed_by,
+                relapse_s=case.relapse_s,
+                worsened_by=case.worsened_by,
+                nth=nth,
             )
             plan = case.kind.plan(onset)
             self.fleet.apply(node, plan, now)
@@ -143,10 +149,22 @@ class World:
         for name in faults:
             if name not in there and name in self._cases:
                 there[name] = self._cases[name]
+                self._relapsed(name, node)
                 self._hits(self._cases[name], node, now)
                 self.began(self._cases[name], node, now)
         if not there:
             del self.open[node]
+
+    def _relapsed(self, name: str, node: str) -> None:
+        """A fault that has begun anew was never healed, and what seemed to end it has not helped."""
+        story = self.tally.stories[name]
+        story.on[node], story.healed_s = None, None
+        over = self._over.get(node, [])
+        if name in over:
+            over.remove(name)
+        act = self._credited.pop((node, name), None)
+        if act is not None:
+            act.verdict = ActVerdict.WRONG
 
     def _hits(self, case: FaultCase, node: str, now: float) -> None:
         match case.kind.harm:
@@ -182,6 +200,8 @@ class World:
         act = self._acted.get(node)
         if act is not None and act.verdict is ActVerdict.WRONG:
             act.verdict = ActVerdict.RIGHT
+            if case.soothed_by:
+                self._credited[node, case.id] = act
 
     # --- the account ---
 

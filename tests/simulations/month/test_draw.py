@@ -35,7 +35,7 @@ def test_a_twentieth_of_the_nodes_has_half_of_the_faults() -> None:
     """Over many faults; the tail is that of the profile."""
     busy = LLAMA.model_copy(update={"faults_per_1000_node_days": 4000.0, "noise_per_1000_node_days": {}})
     month = draw(busy, nodes=2000, days=10, seed=5)
-    counts = Counter(case.nodes[0] for case in month.cases if not case.kind.wide)
+    counts = Counter(case.nodes[0] for case in month.cases if not case.kind.reach)
     most = sum(count for _, count in counts.most_common(100))
     assert most / sum(counts.values()) == pytest.approx(0.5, abs=0.06)
 
@@ -55,7 +55,7 @@ def test_what_a_gentle_remedy_ends_a_hard_one_ends_too() -> None:
 def test_a_leafs_fault_hits_all_of_its_nodes() -> None:
     """And only those."""
     month = draw(LLAMA, nodes=256, days=300, seed=1)
-    wide = [case for case in month.cases if case.kind.wide]
+    wide = [case for case in month.cases if case.kind.reach]
     assert wide
     for case in wide:
         assert {month.places[node].leaf for node in case.nodes} == {month.places[case.nodes[0]].leaf}

@@ -2,11 +2,14 @@
 
 import shlex
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from simulations.faults import Fix
+from simulations.month.kinds import FaultKind
 from simulations.month.profile import KINDS
 from simulations.simulate import simulate
 from tests import manual
@@ -42,8 +45,28 @@ def test_the_files_of_the_page_are_the_examples() -> None:
 def test_the_page_has_every_kind_with_what_ends_it() -> None:
     """One row each, in their order, as the code has it."""
     text = (manual.ROOT / "docs" / PAGE).read_text(encoding="utf-8")
-    for kind in KINDS.values():
-        cures = ", ".join(f"{fix.name.lower()} {share:g}" for fix, share in kind.cures.items())
-        row = f"| `{kind.name}` | {kind.summary} | {kind.harm.name.lower()} | {cures} | {kind.cured.name.lower()} |"
-        assert row in text
+    assert "\n".join(row(kind) for kind in KINDS.values()) in text
     assert f"of {len(KINDS)} kinds" in text
+
+
+def row(kind: FaultKind) -> str:
+    """Its row of the table."""
+    remedies = [listed(kind.cures)] if kind.cures else []
+    remedies += [f"for a while {listed(kind.soothes)}"] if kind.soothes else []
+    remedies += [f"worse by {listed(kind.worsens)}"] if kind.worsens else []
+    where = f" ({kind.reach.value})" if kind.reach else ""
+    seen = f"`{kind.seen_as}`" if kind.seen_as else "nothing"
+    cells = (
+        f"`{kind.name}`",
+        kind.summary + where,
+        kind.harm.name.lower(),
+        "; ".join(remedies),
+        kind.cured.name.lower(),
+        seen,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def listed(shares: Mapping[Fix, float]) -> str:
+    """Remedies with their shares."""
+    return ", ".join(f"{fix.name.lower()} {share:g}" for fix, share in shares.items())

@@ -7,6 +7,8 @@ import pytest
 from agent.contract.errors import ConfigError
 from simulations.month import profile
 from simulations.month.draw import draw
+from simulations.month.engine_fleet import EngineFleet
+from tests.shipped import shipped_pack
 
 GOOD = """\
 title: ours
@@ -27,7 +29,7 @@ def loaded(tmp_path: Path, text: str) -> profile.Profile:
 def test_a_shipped_profile_names_its_source_and_can_be_drawn(name: str) -> None:
     """Each quotes a paper, and a day of it has faults of several causes at its own size."""
     given = profile.load(name)
-    assert "arXiv" in given.source
+    assert "arXiv" in given.source or "NSDI" in given.source
     month = draw(given, days=5, seed=3)
     assert len({case.cause for case in month.cases}) >= 2
 
@@ -38,6 +40,18 @@ def test_llama_3s_profile_has_the_papers_counts() -> None:
     assert sum(cause.count for cause in given.causes.values()) == 419
     expected = given.faults_per_1000_node_days * given.fleet.nodes * given.fleet.days / 1000
     assert expected == pytest.approx(419, abs=1)
+
+
+@pytest.mark.parametrize(("name", "days"), [("acme", 90), ("b200", 40), ("fire-flyer", 8)])
+def test_a_small_month_of_a_profile_is_played_under_every_law(name: str, days: float) -> None:
+    """gpuward's part of it, as `gpuward simulate` plays it: faults begin, and most of those that last are seen."""
+    fleet = EngineFleet(shipped_pack(), draw(profile.load(name), nodes=63, days=days, seed=4))
+    fleet.run(days * 86400)
+    tally = fleet.world.close()
+    begun = [story for story in tally.stories.values() if story.begun and not story.case.kind.benign]
+    assert len(begun) >= 2
+    assert sum(story.detected_s is not None for story in begun) > len(begun) / 2
+    assert tally.returned_broken == 0
 
 
 def test_a_small_file_is_a_profile(tmp_path: Path) -> None:
