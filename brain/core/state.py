@@ -15,7 +15,7 @@ from brain.core.pack.spec import Mode, Pack, Paging, Priority, Runbook, Scalar
 # timers that belong to what people arranged, or to what is remembered of faults that are over
 # By how much timestamps run backwards where nobody has set a clock: another server of a cluster leads the log.
 STANDS_STILL_S = 2.0
-KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:", "releases:", "rollout:")
+KEPT_TIMERS = ("schedule:", "hold:", "left:", "recurred:", "recovered:", "releases:", "rollout:")
 GPUWARD = "gpuward"  # who has set a mode that no person has set
 
 

@@ -321,7 +321,7 @@ def recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> Ite
             else "no node shows it any more"
         )
         yield from end(ctx, wide, why, keep=True)
-        wide.cause_at, wide.at_once, wide.bursts = 0.0, False, []
+        wide.cause_at, wide.at_once, wide.crept, wide.bursts = 0.0, False, False, []
     if wide.members:
         arm(ctx, key, symptom, wide)
     else:
