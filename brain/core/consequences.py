@@ -30,6 +30,8 @@ from brain.core.paging import again, escalation
 from brain.core.people import do
 from brain.core.state import Incident, IncidentState, Run, RunState, SymptomState
 
+LEFT_TIMER = "left"
+LEFT_S = 3600.0  # so long after the end of a shared cause that an operator had closed, what is left of it is dismissed like it
 RECHECK_S = 5.0  # how often an incident that a run of ours may have caused checks whether that has ended
 
 
@@ -183,7 +185,7 @@ def match_ended(ctx: Context, rule: str, scope: str, why: str = "") -> None:
 def _closed_cause_is_over(ctx: Context, rule: str, scope: str, closed_at: float) -> None:
     """What an operator has closed explained other matches, which go on without it: each is as if it had been closed itself.
 
-    Of those of which something newer is known, or will be, people hear.
+    Of those of which something newer is known, or will be, people hear; and of one that is there still an hour later.
     """
     rules = ctx.compiled.rules
     explained = [
@@ -202,6 +204,16 @@ def _closed_cause_is_over(ctx: Context, rule: str, scope: str, closed_at: float)
             match_began(ctx, spec.name, place)
         elif explaining.explained_by(ctx, spec, place) is None:
             ctx.state.dismissed[match] = closed_at
+            ctx.set_timer(f"{LEFT_TIMER}:{match}", ctx.now + LEFT_S)
+
+
+def still_left(ctx: Context, match: str) -> None:
+    """What is left of a cause that an operator has closed did not end with it, nor in the hour since: now it has an incident of
+    its own. Who closed a rack that is dark did not speak of the one node that stays so.
+    """
+    rule, scope = ids.split(match)
+    if ctx.state.dismissed.pop(match, None) is not None and rule in ctx.state.matched.get(scope, ()):
+        match_began(ctx, rule, scope)
 
 
 def _match_continues(ctx: Context, rule: str, scope: str, changed: list[SymptomState]) -> None:

@@ -252,6 +252,8 @@ class Engine:
             case "incident":
                 if (incident := ctx.state.incidents.get(what)) is not None:
                     consequences.incident_timer(ctx, incident)
+            case consequences.LEFT_TIMER:
+                consequences.still_left(ctx, what)
             case "run":
                 if (run := ctx.state.runs.get(what)) is not None:
                     patience.timer(ctx, run)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from agent.contract.counted import counted
 from brain.core import consequences, demotion, explaining, ids, incidents, known
 from brain.core.context import Context
-from brain.core.faults import spread, symptoms
+from brain.core.faults import remembered, symptoms
 from brain.core.healing import drains
 from brain.core.operators import requests
 from brain.core.pack.spec import Place, Symptom
@@ -19,7 +19,7 @@ _SHOWN = 5  # nodes that a note names
 
 def reloaded(ctx: Context, before: Mapping[str, Symptom]) -> None:
     """Judges everything anew. `before`: the symptoms of the pack that was in force."""
-    spread.redefined(ctx, before)
+    remembered.redefined(ctx, before)
     _end_removed_symptoms(ctx)
     _judge_by_new_rules(ctx)
     _judge_what_matched(ctx)

@@ -15,7 +15,7 @@ from brain.core.pack.spec import Mode, Pack, Paging, Priority, Runbook, Scalar
 # timers that belong to what people arranged, or to what is remembered of faults that are over
 # By how much timestamps run backwards where nobody has set a clock: another server of a cluster leads the log.
 STANDS_STILL_S = 2.0
-KEPT_TIMERS = ("schedule:", "hold:", "recurred:", "recovered:", "releases:", "rollout:")
+KEPT_TIMERS = ("schedule:", "hold:", "left:", "recurred:", "recovered:", "releases:", "rollout:")
 GPUWARD = "gpuward"  # who has set a mode that no person has set
 
 
@@ -126,6 +126,8 @@ class SymptomState:
     cause_at: float = 0.0
     # active spread: so few show it that only their falling ill at once (Symptom.at_once_s) makes it shared
     at_once: bool = False
+    # its nodes fell ill one after the other, too slowly for its numbers, and nobody else's did
+    crept: bool = False
     # active spread: which of its nodes fell ill at once; bounded
     bursts: list[Burst] = field(default_factory=list)
     # active spread: how many nodes it had when it was last asked which place it is
@@ -862,6 +864,8 @@ class State:
     set_aside: dict[str, SetAside] = field(default_factory=dict)
     # spread symptom -> node that showed what it counts and does not any more -> when it began there; for within_s
     recovered: dict[str, dict[str, float]] = field(default_factory=dict)
+    # spread symptom -> node that showed what it counts for a while, by itself -> when it began there; for six hours; bounded
+    passed: dict[str, dict[str, float]] = field(default_factory=dict)
     # spread symptom of the cell -> symptom that it counts and a remedy has ended; until its facts would have ended it
     treated: dict[str, dict[str, SetAside]] = field(default_factory=dict)
     # node (empty: wider scopes) -> symptom, with what tells one of its facts apart -> (when it was over, when that was told); for

@@ -1,5 +1,7 @@
 """An operator closes a shared cause: what is left when it is over is as if each of its faults had been closed."""
 
+from dataclasses import replace
+
 from brain.core.pack.spec import Place
 from brain.core.state import IncidentState, RunState
 from tests.brain.world import Story, pack
@@ -10,7 +12,9 @@ CLOSED_AT = 100.0
 
 def closed() -> Story:
     """Ten of twenty nodes lose a link at once; ann closes their shared incident. All but n0 and n1 have theirs again at 200."""
-    story = Story()
+    given = pack()
+    lasting = tuple(replace(one, ttl_s=86_400) if one.name == "link_down" else one for one in given.symptoms)
+    story = Story(replace(given, symptoms=lasting))
     for node in NODES:
         story.event(1, "agent.started", "node", node)
     for node in NODES[:10]:
@@ -38,6 +42,24 @@ def test_what_nothing_new_is_told_of_stays_closed() -> None:
     assert opened(story) == []
     assert list(story.engine.state.dismissed.values()) == [CLOSED_AT, CLOSED_AT]
     assert story.actions() == []
+
+
+def test_what_is_left_an_hour_after_the_others_is_told() -> None:
+    """Ann has closed the cause of ten links and not two: who is there still is healed and told as any other."""
+    story = closed().run(5000)
+    begun = {one.node: one.opened_at for one in story.incidents("link-down") if one.opened_at > CLOSED_AT}
+    assert list(begun) == ["n0", "n1"]
+    assert min(begun.values()) >= 200 + 3600
+    assert {node for node, _ in story.actions()} == {"n0", "n1"}
+
+
+def test_what_ends_within_the_hour_is_not_told() -> None:
+    """Also not when it comes back: that is a new fault, told at once."""
+    story = closed()
+    story.event(3000, "link.state", "link/eth1", "n0", up=True)
+    story.event(3000, "link.state", "link/eth1", "n1", up=True)
+    story.run(10_000)
+    assert opened(story) == []
 
 
 def test_a_newer_fact_of_one_of_them_opens_its_incident() -> None:

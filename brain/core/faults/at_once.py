@@ -52,12 +52,12 @@ def is_apart(wide: SymptomState, node: str) -> bool:
     their parts, or that lie, must not keep the others of a cell from being told and healed.
     """
     at = wide.members.get(node)
-    return (
-        wide.at_once
-        and bool(wide.bursts)
-        and at is not None
-        and all(at > burst.until for burst in wide.bursts)
-    )
+    return at is not None and came_after(wide, at)
+
+
+def came_after(wide: SymptomState, at: float, soon_s: float = 0.0) -> bool:
+    """Whether something began (s since 1970) after every burst that a cause of few nodes is made of, and not so soon after."""
+    return wide.at_once and bool(wide.bursts) and all(at > burst.until + soon_s for burst in wide.bursts)
 
 
 def ill_with(wide: SymptomState) -> dict[str, float]:

@@ -1,8 +1,9 @@
 """A place whose nodes fall ill one after the other, too slowly for the limits of a shared cause, while its like are well. Pure.
 
-A leaf switch that loses a port every twelve minutes never has four within a quarter of an hour; one node after the other would be
-drained for it. But of 512 nodes that share nothing the third that falls ill within hours is hardly under the same switch as the
-first two. Fisher's exact test says how hardly: of the nodes of the place, and of those elsewhere, how many fell ill within hours?
+A leaf switch that loses a port every twelve minutes never has four within a quarter of an hour, and one that takes its ports
+down in turn, for a minute each, never has two (passing.py); one node after the other would be drained for it. But of 512 nodes
+that share nothing the third that falls ill within hours is hardly under the same switch as the first two. Fisher's exact test
+says how hardly: of the nodes of the place, and of those elsewhere, how many fell ill within hours?
 It is asked only of what a place of that kind does to its nodes, and its p counts for every place of the kind. Decision 85.
 
 Of the two nodes of a chassis both must show it: one of them may have made it up, so it is only what accuses a chassis (heat, too
@@ -10,32 +11,32 @@ little power, silence), in a cell large enough that chance hardly ever chooses t
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
 from agent.contract.counted import counted, span
 from brain.core import ids
 from brain.core.context import Context
+from brain.core.faults import passing
 from brain.core.faults.fisher import p_at_least
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, component_of, type_of
 from brain.core.state import SymptomState
 
-WITHIN_S = 6 * 3600.0  # the nodes began to show it within this time
+WITHIN_S = passing.KEPT_S  # the nodes began to show it within this time
 APART_S = 120.0  # with at least this pause between two of them; what comes faster reaches the limits by number in a moment
 ALPHA = 0.01  # how likely one false suspicion may be, over all places of the kind
 ASKS = 0.1  # and with which one a person is asked before one more node is disturbed
 _SHOWN = 6  # nodes that are named
 MAX_ILL = 200  # so many in the cell are judged in other ways
 TWINS = 2  # the nodes of the smallest chassis
-# One of the nodes may have made it up.
-# Kind of place -> the fewest of its nodes, and of which parts it is that it can be the cause; empty: of any
-_CAUSES: Mapping[str, tuple[int, tuple[str, ...]]] = {
-    "chassis": (3, ()),
-    "leaf": (3, ("port", "link", "nic")),
-    "rack": (3, ("node",)),
-}
+FEWEST = 3  # one of the nodes may have made it up
+_KINDS = (
+    "chassis",
+    "leaf",
+    "rack",
+)  # places that do such things to their nodes: to which parts, passing.py says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +73,26 @@ def tell(ctx: Context, symptom: Symptom, wide: SymptomState) -> None:
 
 def seen(ctx: Context, symptom: Symptom, wide: SymptomState) -> Creep | None:
     """What there is to judge; None: nothing, or the number of nodes says more."""
-    fewest, parts = _CAUSES.get(symptom.scope, (math.inf, ()))
+    fewest, parts = FEWEST, passing.PARTS.get(symptom.scope, ())
     counts = ctx.compiled.symptoms.get(symptom.of)
     if counts is not None and len(wide.members) == TWINS and _are_twins(ctx, counts, wide.scope):
         fewest = TWINS
-    if len(wide.members) < fewest or counts is None or (parts and counts.scope not in parts):
+    if (
+        symptom.scope not in _KINDS
+        or not wide.members
+        or counts is None
+        or (parts and counts.scope not in parts)
+    ):
         return None
     newest = max(wide.members.values())
-    here = {node: at for node, at in wide.members.items() if at > newest - WITHIN_S}
+    here = passing.lately(ctx, wide.name, wide.scope, newest - WITHIN_S) if fewest > TWINS else {}
+    here |= {node: at for node, at in wide.members.items() if at > newest - WITHIN_S}
+    if len(here) < fewest:
+        return None
     if newest - min(here.values()) < APART_S * (len(here) - 1):
         return None
     everywhere = _ill_in_cell(ctx, symptom, newest - WITHIN_S)
-    if len(here) < fewest or len(everywhere) > MAX_ILL:
+    if len(everywhere) > MAX_ILL:
         return None
     known = len(ctx.state.nodes)
     of = max(ctx.compiled.topology.size(wide.scope, known), len(here))
@@ -104,13 +113,14 @@ def of_one_place(ctx: Context, node: str, scope: str, treated: Sequence[str]) ->
     person who is asked says in a minute whether it is the place.
     """
     topology, known = ctx.compiled.topology, len(ctx.state.nodes)
-    for kind, (fewest, parts) in _CAUSES.items():
+    for kind in _KINDS:
+        parts = passing.PARTS[kind]
         if parts and type_of(scope) not in parts:
             continue
         for place in topology.all_at(node, component_of(scope), kind):
             here = [one for one in treated if place in topology.above(one)]
             of = topology.size(place, known)
-            if len(here) + 1 < fewest or known - of < of:
+            if len(here) + 1 < FEWEST or known - of < of:
                 continue
             elsewhere = len(treated) - len(here)
             p = p_at_least(len(here) + 1, of, elsewhere, known - of) * math.ceil(known / of)
@@ -131,12 +141,14 @@ def _are_twins(ctx: Context, counts: Symptom, place: str) -> bool:
 
 
 def _ill_in_cell(ctx: Context, symptom: Symptom, since: float) -> list[str]:
-    """The nodes that show it anywhere and began to since then; of very many the newest."""
+    """The nodes that show it anywhere or did for a while, and began to since then; of very many the newest."""
     whole = next((one for one in ctx.compiled.spreads.get(symptom.of, ()) if one.scope == CELL), None)
-    cell = ctx.state.symptoms.get(ids.key(whole.name, CELL)) if whole is not None else None
-    if cell is None:
+    if whole is None:
         return []
-    if len(cell.members) <= MAX_ILL:
-        return [node for node, at in cell.members.items() if at > since]
-    newest = takewhile(lambda node: cell.members[node] > since, reversed(cell.members))
+    cell = ctx.state.symptoms.get(ids.key(whole.name, CELL))
+    members = cell.members if cell is not None else {}
+    if len(members) <= MAX_ILL:
+        ill = [node for node, at in members.items() if at > since]
+        return [*dict.fromkeys((*ill, *passing.lately(ctx, whole.name, CELL, since)))]
+    newest = takewhile(lambda node: members[node] > since, reversed(members))
     return [node for node, _ in zip(newest, range(MAX_ILL + 1), strict=False)]

@@ -17,14 +17,15 @@ LATELY_S = 180.0  # when another node of it fell ill within this time
 def wanes(ctx: Context, incident: Incident) -> bool:
     """Whether its shared cause is on its way out: nobody is called for that anew, and it may grow again.
 
-    So is what one of another place has left behind: no node fell ill there since this incident opened, nor with it.
+    So is what one of another place has left behind: no node fell ill there since this incident opened, nor with it. A place whose
+    nodes fell ill one by one is suspected however few show it now.
     """
     keys = [(name, ids.key(name, incident.scope)) for name in map(ids.name_of, incident.symptoms)]
     return any(
         (spec := ctx.compiled.symptoms.get(name)) is not None
         and spec.detect == "spread"
         and (wide := ctx.state.symptoms.get(key)) is not None
-        and (spread.waning(ctx, spec, wide) or _left_behind(incident, spec, wide))
+        and ((not wide.crept and spread.waning(ctx, spec, wide)) or _left_behind(incident, spec, wide))
         for name, key in keys
     )
 

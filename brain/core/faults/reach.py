@@ -30,7 +30,7 @@ def explains(ctx: Context, incident: Incident, cause: str, scope: str, began: Ca
     if cause in incident.inhibits and (
         wider.reaches(ctx, incident, scope) or wider.holds_nearly_all(ctx, incident, cause, scope)
     ):
-        return not wider.is_apart(ctx, incident, scope)
+        return not wider.is_apart(ctx, incident, scope, began)
     if cause not in incident.inhibits_on_node:
         return False
     # of a place: what many of its nodes share (`inhibits_together`)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from agent.contract.messages import Event, Scalar, Severity, clip
 from brain.core.context import Context
-from brain.core.faults import symptoms
+from brain.core.faults import rolled_out, rollouts, symptoms
 from brain.core.inputs import Malformed, NodeState, Reported
 from brain.core.pack import vocabulary
 from brain.core.state import Early, Node
@@ -25,6 +25,8 @@ def node_state(ctx: Context, given: NodeState) -> None:
     else:
         node.silent_at = ctx.state.silent[given.node] = ctx.now - given.silent_s
         _event(ctx, given.node, vocabulary.NODE_UNREACHABLE, Severity.ERROR, {"silent_s": given.silent_s})
+        if rollouts.too_many(ctx, given.node):
+            ctx.changed.extend(rolled_out.no_more(ctx))
 
 
 def malformed(ctx: Context, given: Malformed) -> None:

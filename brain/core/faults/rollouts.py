@@ -24,6 +24,7 @@ AT_LEAST = 2  # nodes that are back with the version
 TELLS_S = 900.0  # so long after its return a node may take to tell its versions
 LASTS_S = 3600.0  # so long after the last node was back it is under way
 LEAST_AWAY_S = 600.0  # a node may be away for so long at least
+MOST_AWAY_S = 1800.0  # who was away for longer was repaired or installed anew: that says nothing of how long the next one takes
 TIMES = 2  # and so many times as long as those that are back; so many times as many may fall silent together
 LATE = 1.25  # so many times as long as the others a node may be away until it is late
 TOGETHER_S = 30.0  # nodes that fall silent within so long of each other do so together
@@ -48,6 +49,8 @@ def told(ctx: Context, node: str, trait: str, value: str) -> bool:
     known = ctx.state.nodes.get(node)
     if trait not in TRAITS or known is None or not known.back_at or ctx.now > known.back_at + TELLS_S:
         return False
+    if known.back_at - known.silent_at > MOST_AWAY_S:
+        return False
     key = f"{trait} {value}"
     rollout = ctx.state.rollouts.setdefault(key, RollOut())
     rollout.done[node] = Upgrade(
@@ -57,15 +60,12 @@ def told(ctx: Context, node: str, trait: str, value: str) -> bool:
         del rollout.done[old]
     together = sum(abs(one.silent_at - known.silent_at) <= TOGETHER_S for one in rollout.done.values())
     rollout.batch = max(rollout.batch, together)
-    for counted_as, begun in list(ctx.state.recovered.items()):
-        spec = ctx.compiled.symptoms.get(ids.name_of(counted_as))
-        if (
-            spec is not None
-            and counts_silent(ctx, spec.of)
-            and begun.pop(node, None) is not None
-            and not begun
-        ):
-            del ctx.state.recovered[counted_as]
+    for remembered in (ctx.state.recovered, ctx.state.passed):
+        for counted_as, begun in list(remembered.items()):
+            spec = ctx.compiled.symptoms.get(ids.name_of(counted_as))
+            silent = spec is not None and counts_silent(ctx, spec.of)
+            if silent and begun.pop(node, None) is not None and not begun:
+                del remembered[counted_as]
     ctx.set_timer(f"{TIMER}:{key}", ctx.now + LASTS_S)
     if len(rollout.done) == AT_LEAST:
         named = ", ".join(rollout.done)
@@ -98,14 +98,21 @@ def of_node(ctx: Context, node: str, times: float = TIMES) -> UnderWay | None:
         if len(done) < AT_LEAST or node in rollout.done or _has(ctx, node, key):
             continue
         longest_s = max(one.away_s for one in done)
+        most = TIMES * rollout.batch
         until = known.silent_at + max(LEAST_AWAY_S * times / TIMES, times * longest_s)
-        if ctx.now < until and not _are_more(ctx.state.silent, node, TIMES * rollout.batch):
+        if ctx.now < until and _together(ctx.state.silent, node, most + 1) <= most:
             text = (
                 f"{_words(key)} is rolled out: {counted(len(done), 'node')} came back with it after {span(longest_s)} at most, "
                 f"and {node} {NEXT}"
             )
             return UnderWay(text=text, until=until)
     return None
+
+
+def too_many(ctx: Context, node: str) -> bool:
+    """Whether with this node more fell silent together than a roll-out explains, and without it not: now all of them count."""
+    mosts = (TIMES * rollout.batch for rollout in ctx.state.rollouts.values())
+    return any(_together(ctx.state.silent, node, most + 2) == most + 1 for most in mosts)
 
 
 def stands_aside(ctx: Context, name: str, scope: str) -> bool:
@@ -135,14 +142,14 @@ def _has(ctx: Context, node: str, key: str) -> bool:
     return parsed(ctx.state.peers.get(f"{KIND} {node}", "{}")).get(trait) == value
 
 
-def _are_more(silent: dict[str, float], node: str, most: int) -> bool:
-    """Whether more than so many nodes of the cell fell silent together with this one, itself included."""
+def _together(silent: dict[str, float], node: str, enough: int) -> int:
+    """How many nodes of the cell fell silent together with this one, itself included; of many `enough`."""
     mine, count = silent.get(node, math.inf), 0
     for at in reversed(silent.values()):  # the newest first
-        if at < mine - TOGETHER_S or count > most:
+        if at < mine - TOGETHER_S or count >= enough:
             break
         count += at <= mine + TOGETHER_S
-    return count > most
+    return count
 
 
 def _words(key: str) -> str:

@@ -9,13 +9,13 @@ fell ill when the shared cause began (`cause_at`), the spread is over, unless th
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice, pairwise
 
 from agent.contract.components import NODE
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import at_once, creeping, rollouts
+from brain.core.faults import at_once, creeping, passing, rollouts
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, JOB, component_of, node_of
 from brain.core.state import Burst, SetAside, SymptomState
@@ -158,6 +158,7 @@ def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     large = _is_large(ctx, symptom, wide)
     wide.at_once = not large and at_once.began_together(ctx, symptom, wide)
     if not (wide.active or large or wide.at_once):
+        wide.crept = True
         creeping.tell(ctx, symptom, wide)
     begun = sorted(_begun(ctx, wide), reverse=True)
     first, count = max(begun, default=0.0), 1
@@ -217,6 +218,7 @@ def recovers(ctx: Context, symptom: Symptom, wide: SymptomState, node: str) -> N
     began = wide.members.pop(node)
     wide.earlier.pop(node, None)
     ctx.index.recount(wide)
+    passing.went(ctx, symptom, wide, node, began)
     _show(ctx, symptom, wide, lambda shown: shown != node)
     if ctx.now < (until := began + _remembered_s(symptom)):
         ctx.state.recovered.setdefault(key, {})[node] = began
@@ -275,6 +277,7 @@ def forget_node(ctx: Context, node: str) -> list[str]:
     for key in [key for key in ctx.state.set_aside if node_of(ids.split(key)[1]) == node]:
         del ctx.state.set_aside[key]
     _forget_treated(ctx, node)
+    passing.forget_node(ctx, node)
     for key, begun in list(ctx.state.recovered.items()):
         if begun.pop(node, None) is not None and not begun:
             del ctx.state.recovered[key]
@@ -284,28 +287,6 @@ def forget_node(ctx: Context, node: str) -> list[str]:
         ctx.state.symptoms[key].earlier.pop(node, None)
         ctx.index.recount(ctx.state.symptoms[key])
     return counted
-
-
-def redefined(ctx: Context, before: Mapping[str, Symptom]) -> None:
-    """Other rules are in force: what was remembered for a spread of another symptom does not count for this one."""
-    for remembered in (ctx.state.recovered, ctx.state.treated):
-        for key in list(remembered):
-            was, now = before.get(ids.name_of(key)), ctx.compiled.symptoms.get(ids.name_of(key))
-            if was is None or now is None or was.of != now.of:
-                del remembered[key]
-
-
-def forget_moved(ctx: Context) -> None:
-    """Other places are in force: a node that recovered does not count where it stood."""
-    for key, begun in list(ctx.state.recovered.items()):
-        name, place = ids.split(key)
-        symptom = ctx.compiled.symptoms.get(name)
-        for node in list(begun):
-            now = ctx.compiled.topology.all_at(node, NODE, symptom.scope) if symptom is not None else ()
-            if now and place not in now:
-                del begun[node]
-        if not begun:
-            del ctx.state.recovered[key]
 
 
 def _forget_treated(ctx: Context, node: str) -> None:
@@ -337,6 +318,7 @@ def joins(ctx: Context, symptom: Symptom, wide: SymptomState, node: str, began: 
 
 def forget_old(ctx: Context, key: str) -> None:
     """The timer of recovered nodes fired: forgets those that count no more."""
+    passing.forget_old(ctx, key)
     symptom = ctx.compiled.symptoms.get(ids.name_of(key))
     kept_s = _remembered_s(symptom) if symptom is not None else 0.0
     begun = ctx.state.recovered.pop(key, {})

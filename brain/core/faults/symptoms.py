@@ -11,7 +11,7 @@ from agent.contract.counted import counted
 from agent.contract.messages import Event
 from brain.core import ids, share
 from brain.core.context import Context
-from brain.core.faults import apart, asking, facts, jobs, late, releases, spread
+from brain.core.faults import apart, asking, facts, jobs, late, releases, remembered, spread
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, node_of
 from brain.core.state import SetAside, SymptomState
@@ -290,7 +290,7 @@ def new_places(ctx: Context) -> Iterator[SymptomState]:
                 ctx.state.symptoms[wide_key] = made
             if node not in ctx.state.symptoms[wide_key].members:
                 spread.joins(ctx, symptom, ctx.state.symptoms[wide_key], node, aside.at)
-    spread.forget_moved(ctx)
+    remembered.forget_moved(ctx)
     for key, wide in [each for each in ctx.state.symptoms.items() if each[1].members]:
         spec = ctx.compiled.symptoms[wide.name]
         for node in list(wide.members):
@@ -321,7 +321,7 @@ def recount(ctx: Context, key: str, symptom: Symptom, wide: SymptomState) -> Ite
             else "no node shows it any more"
         )
         yield from end(ctx, wide, why, keep=True)
-        wide.cause_at, wide.at_once, wide.bursts = 0.0, False, []
+        wide.cause_at, wide.at_once, wide.crept, wide.bursts = 0.0, False, False, []
     if wide.members:
         arm(ctx, key, symptom, wide)
     else:

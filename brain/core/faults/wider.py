@@ -5,7 +5,7 @@ incident explains the others. An incident that explains a wider or a crossing pl
 a shared cause, too: while a large share of the cell shows it, no node is touched for it (law 6), however clear the place is.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from brain.core import ids, stops
@@ -111,9 +111,8 @@ def consider(ctx: Context, incident: Incident) -> None:
         return
     spec, wide = found
     asked, own = incident.scope, wide.members.keys()
-    for (
-        match
-    ) in incident.stands_for:  # strays are strays of the widest place for which it stands, around its own
+    # strays are strays of the widest place for which it stands, around its own
+    for match in incident.stands_for:
         name, scope = ids.split(match)
         other = ctx.compiled.rules.get(name)
         of_other = counted(ctx, other, scope) if other is not None else None
@@ -168,15 +167,17 @@ def holds_nearly_all(ctx: Context, incident: Incident, cause: str, scope: str) -
     return False
 
 
-def is_apart(ctx: Context, incident: Incident, scope: str) -> bool:
+def is_apart(ctx: Context, incident: Incident, scope: str, began: Callable[[], float]) -> bool:
     """Whether what is ill at the scope fell ill by itself, after the few nodes of the incident that did so at once: of a place,
-    all of its nodes.
+    all of its nodes. Of a node that shows something else yet it counts when that `began`: a lost GPU is told by the kernel first.
     """
     rule = ctx.compiled.rules.get(incident.rule) if not incident.node else None
     found = counted(ctx, rule, incident.scope) if rule is not None else None
     if found is None or not found[1].at_once:
         return False
     if node := node_of(scope):
+        if node not in found[1].members:
+            return at_once.came_after(found[1], began(), spread.GROWS_S)
         return at_once.is_apart(found[1], node)
     there = (
         ctx.state.symptoms.get(ids.key(one.name, scope)) for one in ctx.compiled.spreads.get(found[0].of, ())

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from brain.core.inputs import NodeState
+from brain.adapters.snapshot import dump, parse
+from brain.core.engine import Engine
+from brain.core.inputs import NodeState, Pulse
+from brain.core.pack.actions import ACTIONS
 from brain.core.pack.spec import Place
 from tests.brain.world import Story
 from tests.brain.world import pack as plain_pack
@@ -120,3 +123,66 @@ def test_what_does_not_accuse_a_chassis_makes_none_of_two_nodes() -> None:
         story.event(at, "link.state", "link/eth0", f"n{number}", up=False)
     story.run(9000)
     assert [one.scope for one in story.incidents() if one.scope.startswith("chassis/")] == []
+
+
+def in_turn(story: Story, nodes: list[int], lasts_s: float) -> list[Any]:
+    """These nodes lose a link for so long, one every four minutes. The incidents of leaf switches in the end."""
+    for number, at in zip(nodes, counting(1000, 4 * MINUTE), strict=False):
+        story.event(at, "link.state", "link/eth0", f"n{number}", up=False)
+        story.event(at + lasts_s, "link.state", "link/eth0", f"n{number}", up=True)
+        story.run(at + lasts_s + 1)
+    story.run(story.time.now + 600)
+    return [one for one in story.incidents() if one.scope.startswith("leaf/")]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lasts_s", "suspected"),
+    [
+        pytest.param([0, 5, 9, 14, 20, 21], 60, True, id="six in turn, for a minute each"),
+        pytest.param([0, 5], 60, False, id="two"),
+        pytest.param([0, 40, 5, 100, 9, 200, 70, 300], 60, False, id="as many elsewhere"),
+    ],
+)
+def test_what_comes_and_goes_in_turn_is_the_switch(nodes: list[int], lasts_s: float, suspected: bool) -> None:
+    """Though never two of its ports are down: people hear of it, and not of each port."""
+    story = site(512)
+    incidents = in_turn(story, nodes, lasts_s)
+    assert bool(incidents) is suspected
+    told = [page for page in story.time.pages if page.subject.scope == "leaf/l0" and "resolve" not in page.id]
+    assert bool(told) is suspected
+
+
+def test_what_people_have_mended_does_not_count() -> None:
+    """Two ports were down for a quarter of an hour, and are well when the third one goes."""
+    story = site(512)
+    for number, at in ((0, 1000), (5, 1900), (9, 2800)):
+        story.event(at, "link.state", "link/eth0", f"n{number}", up=False)
+        story.event(at + 15 * MINUTE - 1, "link.state", "link/eth0", f"n{number}", up=True)
+        story.run(at + 15 * MINUTE - 1)
+    story.run(6000)
+    assert [one.scope for one in story.incidents() if one.scope.startswith("leaf/")] == []
+
+
+def test_what_came_and_went_is_forgotten() -> None:
+    """By a timer, and over a restart."""
+    story = site(512)
+    in_turn(story, [0, 40], 60)
+    kept = story.engine.state.passed
+    assert kept
+    assert all(len(nodes) <= 2 for nodes in kept.values())
+    story.engine = story.time.engine = Engine(parse(dump(story.engine.state)), actions=ACTIONS)
+    assert story.engine.state.passed == kept
+    end = story.time.now + 13 * 3600
+    story.run(end)
+    story.engine.handle(Pulse(id="pulse"), end)
+    assert story.engine.state.passed == {}
+
+
+def test_a_node_that_is_gone_for_good_counts_no_more() -> None:
+    """Neither as one that came and went."""
+    story = site(512)
+    in_turn(story, [0, 40], 60)
+    story.time.feed(NodeState(id="gone", node="n0", alive=False, silent_s=15), story.time.now + 10)
+    story.say(story.time.now + 700, "forget", node="n0", why="it went back to its vendor")
+    story.run(story.time.now + 800)
+    assert not any("n0" in nodes for nodes in story.engine.state.passed.values())

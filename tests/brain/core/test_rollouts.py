@@ -99,6 +99,31 @@ def test_who_is_none_of_them(done: int, bios: str, together: int) -> None:
     )
 
 
+def test_who_was_installed_anew_says_nothing_of_the_next_one() -> None:
+    """Two nodes were away for six hours and are back with another version; the one that hangs then is told at once."""
+    story = site()
+    for number in range(2):
+        falls_silent(story, 1000, number)
+        returns(story, 1000 + 6 * 3600, number)
+    falls_silent(story, 1000 + 6 * 3600 + 600, 30)
+    story.run(1000 + 6 * 3600 + 720)
+    assert paged(story, 30)
+
+
+@pytest.mark.parametrize("every_s", [0, 1, 4], ids="every {} s".format)
+def test_where_more_fall_silent_than_it_explains_all_of_them_count(every_s: float) -> None:
+    """Also the first ones, which were taken for the next batch."""
+    story = site()
+    end = upgraded(story, range(3))
+    for number in range(30, 42):
+        falls_silent(story, end + 10 + every_s * (number - 30), number)
+    story.run(end + 60)
+    (counted,) = (
+        one for key, one in story.engine.state.symptoms.items() if key.endswith("unreachable_cell@cell")
+    )
+    assert len(counted.members) == 12
+
+
 def test_a_node_that_is_back_as_it_was_says_nothing() -> None:
     """Nodes that restart and tell the same versions are no roll-out."""
     story = site()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from brain.core.faults import remembered, symptoms
 from brain.core.faults import spread as counts
-from brain.core.faults import symptoms
 from brain.core.pack.compiled import Compiled
 from brain.core.pack.spec import Place, Symptom
 from tests.brain.core.test_spreads import LEAVES, WIDE, cell, growing, leaf, sick, spread, well, wide
@@ -139,10 +139,10 @@ def test_a_spread_that_counts_another_symptom_now() -> None:
     sick(watch, 10, "n2")
     well(watch, 20, "n2")
     before = dict(watch.compiled.symptoms)
-    counts.redefined(watch.ctx(100), before)
+    remembered.redefined(watch.ctx(100), before)
     assert (list(watch.state.treated), list(watch.state.recovered)) == ([ALL], [ALL])
     watch.compiled.symptoms["wide"] = replace(before["wide"], of="hot")
-    counts.redefined(watch.ctx(100), before)
+    remembered.redefined(watch.ctx(100), before)
     assert (watch.state.treated, watch.state.recovered) == ({}, {})
 
 
