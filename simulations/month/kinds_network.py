@@ -207,7 +207,7 @@ KINDS: tuple[FaultKind, ...] = (
             says("link.mtu", mtu=1500, before=9000),
             well=(well("link.mtu", mtu=9000, before=1500),),
         ),
-        harm=Harm.KILLS,
+        harm=Harm.SLOWS,
         cures={Fix.SET_MTU: 1.0},
         seen_as="mtu-drift",
         alerts=False,

@@ -23,6 +23,7 @@ from simulations.month.profile import KINDS, JobMix, JobProfile, Profile
 FEWEST = 5  # of a kind: fewer say little (95 % of 4: 1.1 to 10.2)
 FEWEST_OF_TAIL = 50  # faults of all kinds
 _PLAYS, _NODES, _EVERY_S = 12, 48, 4 * 3600.0
+_FEW_PLAYS = 3  # of a kind that the default profile has not
 _ROUNDS = 400
 _AT_LEAST = 0.02  # incidents of a fault; rarer ones are of what else happened
 _SIGMAS = [n / 20 for n in range(61)]
@@ -86,28 +87,32 @@ def asked_for(cause: str) -> bool:
 
 def signatures(pack: Pack, default: Profile) -> dict[str, dict[str, float]]:
     """Kind -> cause -> incidents of one fault, by playing each kind alone."""
-    return {kind.name: _signature(kind, pack, default) for kind in KINDS.values()}
+    usual = rates(default)
+    return {
+        kind.name: _signature(kind, pack, default, _PLAYS if kind.name in usual else _FEW_PLAYS)
+        for kind in KINDS.values()
+    }
 
 
-def _signature(kind: FaultKind, pack: Pack, default: Profile) -> dict[str, float]:
+def _signature(kind: FaultKind, pack: Pack, default: Profile, plays: int) -> dict[str, float]:
     """Each fault on another node and, where hands are needed, mended before the next one comes."""
     fleet = default.fleet.model_copy(update={"nodes": _NODES, "nodes_per_leaf": 16, "nodes_per_rack": 8})
     profile = default.model_copy(update={"fleet": fleet})
     where = places(profile, _NODES)
     cases = []
-    for n in range(_PLAYS):
+    for n in range(plays):
         first = f"sim-{n * 4:03}"
         nodes = hit(tuple(where), where, first, kind)
-        remedies = remedies_of(profile, kind, (n + 0.5) / _PLAYS)
+        remedies = remedies_of(profile, kind, (n + 0.5) / plays)
         cases.append(
             FaultCase(
                 id=f"f{n:05}", at_s=600 + n * _EVERY_S, cause="learn", kind=kind, nodes=nodes,
                 fixes=remedies.end + ALWAYS[kind.cured], soothed_by=remedies.soothe, relapse_s=kind.relapses[0],
                 worsened_by=remedies.worsen,
-                part=n % 8, lasts_s=_lasts(kind, n), found=n % 10 < 7, notice_s=600.0, look_s=300.0, hands_s=1800.0,
+                part=n % 8, lasts_s=_lasts(kind, n, plays), found=n % 10 < 7, notice_s=600.0, look_s=300.0, hands_s=1800.0,
             )
         )  # fmt: skip
-    days = _PLAYS * _EVERY_S / 86400
+    days = plays * _EVERY_S / 86400
     calm = {
         "people": profile.people.model_copy(update={"shift": (0, 24)}),
         # What waits for an idle moment has one at once.
@@ -124,11 +129,11 @@ def _signature(kind: FaultKind, pack: Pack, default: Profile) -> dict[str, float
     return {cause: n / begun for cause, n in sorted(counts.items()) if begun and n / begun >= _AT_LEAST}
 
 
-def _lasts(kind: FaultKind, n: int) -> float:
+def _lasts(kind: FaultKind, n: int, plays: int) -> float:
     median, sigma = kind.lasts
     if median == inf:
         return inf
-    return round(median * exp(sigma * NormalDist().inv_cdf(((n * 7) % _PLAYS + 0.5) / _PLAYS)), 3)
+    return round(median * exp(sigma * NormalDist().inv_cdf(((n * 7) % plays + 0.5) / plays)), 3)
 
 
 def quiet_of(fleet: EngineFleet) -> frozenset[str]:
@@ -189,7 +194,13 @@ def _explained(
 ) -> dict[str, float]:
     """How many faults of each kind explain the counts best."""
     least = max(1e-6, fsum(expected.values()) * 1e-4)
-    faults = {kind: max(expected[kind], least) if shapes.get(kind) else 0.0 for kind in expected}
+    usual = {cause for kind in expected if expected[kind] > 0 for cause in shapes.get(kind, {})}
+    faults = {  # a kind that the default has not explains only what none of the default's does
+        kind: max(expected[kind], least)
+        if shapes.get(kind) and (expected[kind] > 0 or not usual.issuperset(shapes[kind]))
+        else 0.0
+        for kind in expected
+    }
     causes = sorted({cause for shape in shapes.values() for cause in shape})
     whole = {kind: fsum(shapes.get(kind, {}).values()) for kind in expected}
     for _ in range(_ROUNDS):
