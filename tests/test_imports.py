@@ -23,7 +23,7 @@ RULES = {
     ),
     "collectors: the contract, their options, no I/O": Rule(
         of=("agent.collectors",),
-        only=VALUES | {"agent.collectors", "agent.contract", "agent.options", "hashlib"},
+        only=VALUES | {"agent.collectors", "agent.contract", "agent.options", "hashlib", "math.log10"},
     ),
     "the core: itself and the contract, no I/O": Rule(
         of=("brain.core",),

@@ -23,6 +23,7 @@ from agent.collectors.mount import MountCollector
 from agent.collectors.nic import NicCollector
 from agent.collectors.node import NodeCollector
 from agent.collectors.nvme import NvmeCollector
+from agent.collectors.optics import OpticsCollector
 from agent.collectors.service import ServiceCollector
 from agent.collectors.stuck import StuckCollector
 from agent.collectors.subnet import SubnetCollector
@@ -53,6 +54,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     NodeCollector,
     MountCollector,
     NvmeCollector,
+    OpticsCollector,
     ClockCollector,
     InventoryCollector,
     AgentHealthCollector,

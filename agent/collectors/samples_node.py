@@ -5,6 +5,7 @@ A part of agent.collectors.samples, which lists them all.
 
 from dataclasses import dataclass
 
+from agent.contract.optics_module import OpticsModule
 from agent.contract.smart_log import SmartLog
 
 
@@ -179,6 +180,27 @@ class NvmeHealth:
     mono_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optics:
+    """What the pluggable module of one network interface is, and says of itself."""
+
+    # `eth2`
+    link: str
+    module: OpticsModule
+    # `mlx5_2.1`, where the interface belongs to a port of RDMA; else empty.
+    port: str = ""
+    mono_s: float = 0.0
+
+
 NodeSample = (
-    Bond | NicCounters | LoadedModules | Memory | Pressure | Mount | WallClock | Inventory | NvmeHealth
+    Bond
+    | NicCounters
+    | LoadedModules
+    | Memory
+    | Pressure
+    | Mount
+    | WallClock
+    | Inventory
+    | NvmeHealth
+    | Optics
 )

@@ -34,7 +34,7 @@ RESTATED = frozenset(
             "bond.lacp",
         ),
         *("service.state", "mount.state", "mount.space", "node.module", "node.memory", "node.pressure"),
-        *("node.clock", "node.inventory", "disk.health"),
+        *("node.clock", "node.inventory", "disk.health", "optics.module"),
     )
 )
 
@@ -56,6 +56,7 @@ SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "node": ("/proc/modules", "/proc/meminfo", "/proc/pressure", "adjtimex"),
     "mounts": ("statvfs",),
     "nvme": ("NVMe health log",),
+    "optics": ("memory of modules",),
     "inventory": ("/proc and /sys",),
     "power_caps": ("NVML",),
     "nvml": ("NVML", "udev or NVML"),

@@ -127,16 +127,14 @@ def _set(name: str, attributes: bytes) -> None:
     call(wire.NEWLINK, wire.ACK, wire.IFINFO.pack(0, 0, _index(name), 0, 0) + attributes)
 
 
-def call(kind: int, flags: int, body: bytes) -> bytes:
+def call(kind: int, flags: int, body: bytes, protocol: int = socket.NETLINK_ROUTE) -> bytes:
     """The body of the answer to one request; empty for an acknowledgement. OSError: the kernel's."""
-    return next(_exchange(kind, flags, body), b"")
+    return next(_exchange(kind, flags, body, protocol), b"")
 
 
-def _exchange(kind: int, flags: int, body: bytes) -> Iterator[bytes]:
+def _exchange(kind: int, flags: int, body: bytes, protocol: int = socket.NETLINK_ROUTE) -> Iterator[bytes]:
     """The bodies of all answers to one request."""
-    with socket.socket(
-        socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE
-    ) as sock:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol) as sock:
         sock.settimeout(_ANSWER_S)
         sock.bind((0, 0))
         sock.send(wire.request(kind, flags, body, 1))

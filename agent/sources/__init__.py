@@ -14,6 +14,7 @@ from agent.sources.nic import NicSource
 from agent.sources.node import NodeSource
 from agent.sources.nvme import NvmeSource
 from agent.sources.nvml import NvmlSource
+from agent.sources.optics import OpticsSource
 from agent.sources.power_caps import PowerCapSource
 from agent.sources.subnet import SubnetSource
 from agent.sources.systemd import SystemdSource
@@ -30,6 +31,7 @@ SOURCES: tuple[type[Source], ...] = (
     NodeSource,
     MountSource,
     NvmeSource,
+    OpticsSource,
     InventorySource,
     NvmlSource,
     PowerCapSource,

@@ -78,6 +78,24 @@ def _congested(machine: MachineState) -> Plan:
     return (*begin(fault)(machine), end)
 
 
+def _dirty_fibre() -> Fault:
+    """A module that still has a link, and that only people clean."""
+    component = "link/eth2"
+    ill = event(
+        "optics.module", component, Severity.WARNING,
+        receive_low=True, laser_dying=False, hot=False, other=False, alarms="receive_low on lane 2", warnings="",
+        receive_dbm=-11.2, vendor="simulated", part="SR4", serial="M1", cable=False, port="",
+    )  # fmt: skip
+    well = event(
+        "optics.module", component, _INFO,
+        receive_low=False, laser_dying=False, hot=False, other=False, alarms="", warnings="",
+        receive_dbm=-2.1, vendor="simulated", part="SR4", serial="M1", cable=False, port="",
+    )  # fmt: skip
+    return Fault(
+        name="dirty fibre", component=component, fixes=(), symptoms=(ill,), recovery=(well,), repeat_s=3600
+    )
+
+
 def _healthy_port(machine: MachineState) -> str:
     ports = [port.device for port in machine.ports.values() if port.up]
     return first_healthy(ports, machine, "InfiniBand port")
@@ -230,6 +248,14 @@ DRILLS: tuple[Drill, ...] = (
         ends="by itself; the node stays drained for a new cable, and the incident open, until you say `gpuward return NODE`",
         heals=False,
         plan=_flapping,
+    ),
+    Drill(
+        name="dirty-fibre",
+        summary="An optical module receives too little light on one of its lanes; its link still works.",
+        nodes="one",
+        ends="it is not healed; people get a ticket, and clean or exchange the fibre",
+        heals=False,
+        plan=begin(_dirty_fibre()),
     ),
     Drill(
         name="bond-degraded",

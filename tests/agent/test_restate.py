@@ -39,12 +39,14 @@ from agent.collectors.samples_node import (
     Mount,
     NicCounters,
     NvmeHealth,
+    Optics,
     Pressure,
     WallClock,
 )
 from agent.contract import kinds
 from agent.contract.look import RESTATED, SOURCES_OF_KINDS, blind_sources, concerns
 from agent.contract.messages import UnsentEvent
+from agent.contract.optics_module import Flag, OpticsModule
 from agent.contract.smart_log import PAGE_BYTES, smart_log
 from agent.supervisor import Feeder
 from tests.agent.uplink_kit import Clock, FakeHost, open_spool
@@ -67,6 +69,9 @@ BOND = Bond(
 MOUNT = Mount(path="/lustre", fstype="lustre", remote=True, state="ok", total_bytes=100, free_bytes=50, files=100,
               files_free=50)  # fmt: skip
 DISK = NvmeHealth(name="nvme0", log=smart_log(bytes(PAGE_BYTES)))
+OPTICS = Optics(
+    link="eth2", module=OpticsModule(layout="SFP", vendor="", part="", revision="", serial="", lanes={})
+)
 CLOCK = WallClock(synchronised=True, offset_s=0.0, max_error_s=0.1, ahead_s=1000.0)
 UNIT = Unit(name="slurmd.service", active="active", sub="running")
 
@@ -173,6 +178,10 @@ PRESENT: dict[str, Row] = {
     "disk read-only": ([], [replace(DISK, log=smart_log(b"\x08".ljust(PAGE_BYTES, b"\0")))], "disk.health", "disk/nvme0",
                        {"answers": True, "read_only": True}),
     "disk silent": ([DISK], [replace(DISK, log=None, waited_s=10.0)], "disk.health", "disk/nvme0", {"answers": False}),
+    "module too hot": (
+        [], [replace(OPTICS, module=replace(OPTICS.module, flags=(Flag("temperature_high", 0, alarm=True),)))],
+        "optics.module", "link/eth2", {"hot": True},
+    ),
     "module missing": ([], [LoadedModules(loaded=frozenset(("mlx5_core",)))], "node.module", "node",
                        {"module": "nvidia", "loaded": False}),
     "memory low": ([], [Memory(total_mb=1000, available_mb=5)], "node.memory", "node", {"low": True}),
@@ -224,6 +233,7 @@ WELL: dict[str, Row] = {
     "mount answers": ([replace(MOUNT, state="hung")], [MOUNT], "mount.state", "mount//lustre", {"state": "ok"}),
     "mount not full": ([], [MOUNT], "mount.space", "mount//lustre", {"full": False}),
     "disk well": ([], [DISK], "disk.health", "disk/nvme0", {"answers": True, "read_only": False}),
+    "module not hot": ([], [OPTICS], "optics.module", "link/eth2", {"hot": False}),
     "module loaded": ([], [LoadedModules(loaded=frozenset(("nvidia",)))], "node.module", "node",
                       {"module": "nvidia", "loaded": True}),
     "memory enough": ([], [Memory(total_mb=1000, available_mb=500)], "node.memory", "node", {"low": False}),

@@ -5,7 +5,7 @@ docs/reference.md is generated from this table.
 """
 
 from agent.contract.errors import ContractError
-from agent.contract.kinds import agent, fabric, gpu, host, kernel_lines, network, node, nvml
+from agent.contract.kinds import agent, fabric, gpu, host, kernel_lines, network, node, nvml, optics
 from agent.contract.kinds.base import Field as Field
 from agent.contract.kinds.base import Kind as Kind
 from agent.contract.messages import UnsentEvent
@@ -17,6 +17,7 @@ KINDS: dict[str, Kind] = {
         nvml.KINDS,
         fabric.KINDS,
         network.KINDS,
+        optics.KINDS,
         node.KINDS,
         host.KINDS,
         kernel_lines.KINDS,
