@@ -10,6 +10,7 @@ import pytest
 
 from agent import config_file
 from agent.cli import join
+from tests.passable import passable
 
 KEY = "A" * 43 + "="
 VALUES: dict[str, Any] = {
@@ -58,10 +59,7 @@ def test_only_its_keys_are_another(tmp_path: Path, before: str) -> None:
 @pytest.mark.root
 def test_who_may_not_write_there_is_told_to_be_root(tmp_path: Path) -> None:
     """Before the token is used, which is good once; and nothing of a key's owner, whom there is nobody to be."""
-    outside = tmp_path
-    while outside != outside.parent and not outside.stat().st_mode & 0o001:
-        outside.chmod(outside.stat().st_mode | 0o011)
-        outside = outside.parent
+    passable(tmp_path)
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     argv = [sys.executable, "-m", "agent", "join", "gwj_x", "--config", str(tmp_path / "gpuward/agent.toml")]
     done = subprocess.run(

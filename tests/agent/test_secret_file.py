@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.passable import passable
+
 READ = """
 from pathlib import Path
 from agent.contract.errors import ConfigError
@@ -21,10 +23,7 @@ except ConfigError as error:
 @pytest.mark.parametrize("locked", ["node.nk", "."])
 def test_who_may_not_read_it_is_told_who_may(tmp_path: Path, locked: str) -> None:
     """The agent was started as another user than the one for whom the node has joined."""
-    outside = tmp_path
-    while outside != outside.parent and not outside.stat().st_mode & 0o001:
-        outside.chmod(outside.stat().st_mode | 0o011)
-        outside = outside.parent
+    passable(tmp_path)
     key = tmp_path / "node.nk"
     key.write_text("SU...\n")
     key.chmod(0o644)

@@ -12,6 +12,7 @@ from brain.cli import doctor
 from brain.cli.checkup import keys as checkup
 from brain.cli.checkup.installation import BrainAnswers, Installation
 from brain.cli.checkup.lines import Health, HealthLine
+from tests.passable import passable
 
 NOBODY = 65534
 
@@ -34,8 +35,7 @@ def test_a_key_of_another_owner_is_not_lost(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     keys.load_signer(folder / "signing.key")
-    for parent in (tmp_path, *list(tmp_path.parents)[:2]):
-        parent.chmod(0o755)
+    passable(tmp_path)
     os.chown(folder, NOBODY, NOBODY)
     os.chown(folder / "signing.key", 0, 0)
     line = said(folder)
