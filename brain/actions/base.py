@@ -86,6 +86,8 @@ class Job:
     gpu_count: int = 0
     # The setting that forbids to stop it, e.g. "user alice"; empty: it is not protected
     protected: str = ""
+    # Why it cannot be stopped here and start again elsewhere, e.g. "was submitted with --no-requeue"; empty: it can, or unknown
+    fixed: str = ""
     # Tells this run of the job from the next one (start time or uid); empty: unknown
     run: str = ""
     # How many nodes it has in all; 0: unknown

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.contract.errors import Refused
+from agent.contract.errors import ActionError, Refused
 from brain.actions.base import Job
 
 LISTED = 8  # jobs that one sentence lists
@@ -13,6 +13,13 @@ def unprotected(node: str, jobs: Sequence[Job]) -> None:
     for job in jobs:
         if job.protected:
             raise Refused(f"job {job.id} on {node} is protected ({job.protected}): a person must decide")
+
+
+def movable(node: str, jobs: Sequence[Job]) -> None:
+    """Raises ActionError when one of the jobs cannot start again elsewhere: the others would be stopped in vain."""
+    if fixed := [f"{job.id} {job.fixed}" for job in jobs if job.fixed]:
+        says = "; ".join(fixed[:LISTED])
+        raise ActionError(f"{node} is drained; no job was stopped, since not all can start elsewhere: {says}")
 
 
 def listed(jobs: Sequence[Job]) -> str:

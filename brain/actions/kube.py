@@ -200,9 +200,7 @@ class Kubernetes:
             raise Refused(f"there is no pod {job.id}")
         if kube_things.stays(pod):
             raise Refused(f"pod {job.id} belongs to its node or has ended: it cannot start again elsewhere")
-        if not self._rules.evict_bare_pods and kube_things.controller(pod) is None:
-            raise Refused(f"pod {job.id} has no controller: nothing would start it again")
-        if why := self._rules.keeps(pod):
+        if why := self._rules.fixed(pod):
             raise Refused(f"pod {job.id} {why}")
         await self._evict(job.id, path, kube_things.uid(pod), min(self._rules.evict_wait_s, within_s), wanted)
 

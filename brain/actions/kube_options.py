@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from agent.contract.errors import ConfigError
+from brain.actions import kube_things
 from brain.actions.base import Job
 from brain.actions.kube_api import Access, readable
 from brain.actions.marks import MARK
@@ -74,10 +75,13 @@ class PodRules:
             run=str(meta.get("uid") or ""),
             **_workload(meta),
             protected=self._protected(str(spec.get("priorityClassName") or ""), by_selector=by_selector),
+            fixed=self.fixed(pod),
         )
 
-    def keeps(self, pod: Mapping[str, Any]) -> str:
-        """Why the pod may not be evicted: it has data on the node's disk; empty: it may."""
+    def fixed(self, pod: Mapping[str, Any]) -> str:
+        """Why the pod may not be evicted: nothing would start it again, or it has data on the node's disk; empty: it may."""
+        if not self.evict_bare_pods and kube_things.controller(pod) is None:
+            return "has no controller: nothing would start it again"
         volumes = (pod.get("spec") or {}).get("volumes") or []
         on_disk = [
             one for one in volumes if "emptyDir" in one and (one["emptyDir"] or {}).get("medium") != "Memory"

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from agent.contract.errors import ActionError, Refused
 from brain.actions.base import Action, Done, Job, Order, Scheduler, Site, Wanted, text
-from brain.actions.jobs_said import LISTED, listed, unprotected
+from brain.actions.jobs_said import LISTED, listed, movable, unprotected
 from brain.actions.marks import of_a_person, owns, without
 from brain.actions.patience import OUTAGE_S, PASSING, Patient
 from brain.actions.pauses import until
@@ -62,6 +62,13 @@ def choose(
     for _, scheduler in choices:
         on_close(scheduler.close)
     return lambda node: next((found for glob, found in choices if fnmatchcase(node, glob)), None)
+
+
+def table_of(tables: Mapping[str, Mapping[str, Any]], node: str) -> str:
+    """The table that has a node; empty: none has."""
+    return next(
+        (name for name, table in tables.items() if fnmatchcase(node, str(table.get("nodes", "*")))), ""
+    )
 
 
 def built(name: str, table: Mapping[str, Any]) -> Closing:
@@ -204,6 +211,7 @@ class Drain(_SchedulerAction):
         unprotected(order.node, jobs)  # again: one may have started before the drain
         order.progress(f"requeueing {listed(jobs)}")
         begun = [job for job in jobs if job.state not in ENDING]
+        movable(order.node, begun)
         failed = dict(await asyncio.gather(*(_requeue(scheduler, job, wanted) for job in begun)))
         there = {job.id for job in await scheduler.jobs(order.node)}
         if says := [why for job, why in failed.items() if why and job in there]:

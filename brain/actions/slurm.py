@@ -186,7 +186,8 @@ class Slurm:
 
     async def jobs(self, node: str) -> list[Job]:
         """As in Scheduler."""
-        return [self._job(row) for row in await self._reader.jobs(self._of(node))]
+        rows = await self._reader.jobs(self._of(node))
+        return [self._job(row, await self._cli.parts(row.leader) if row.leader else ()) for row in rows]
 
     async def requeue(self, job: Job, *, within_s: float = inf, wanted: Wanted = always) -> None:
         """As in Scheduler. Refused for an interactive job, and one submitted with --no-requeue."""
@@ -200,7 +201,7 @@ class Slurm:
         if before.states.isdisjoint(STOPPABLE):  # a job that has ended would run a second time
             raise Refused(f"job {job.id} does not run: {'+'.join(sorted(before.states))}")
         await wanted()
-        await self._cli.requeue(job.id)
+        await self._cli.requeue(before.leader or before.task or job.id)
         for pause_s in until(min(SETTLE_S, within_s)):
             with settling():
                 after = await self._cli.job(job.id)
@@ -306,7 +307,8 @@ class Slurm:
             row.by == self._slurm_user or not row.reason or row.reason.startswith(SLURMS_OWN)
         )
 
-    def _job(self, row: JobRow) -> Job:
+    def _job(self, row: JobRow, parts: Sequence[JobRow]) -> Job:
+        """`parts`: all of a heterogeneous job, for whoever stops one stops them all."""
         return Job(
             id=row.id,
             user=row.user,
@@ -315,8 +317,9 @@ class Slurm:
             gpu_count=len(row.gpus),
             name=row.name,
             run=row.started,
-            nodes=row.nodes,
-            protected=self._protected.why(row),
+            nodes=sum(part.nodes for part in parts) or row.nodes,
+            protected=next(filter(None, map(self._protected.why, (row, *parts))), ""),
+            fixed=row.fixed,
         )
 
 

@@ -22,6 +22,7 @@ from brain.actions.slurm_rows import (
     JobRow,
     NodeRow,
     PendingRow,
+    fixed,
     gave_up,
     indices,
     number,
@@ -34,6 +35,9 @@ _REASON = re.compile(
     r"^ +Reason=(?P<text>.*) \[(?P<by>\S+)@[0-9T:.-]+\]$(?P<more>(?:\n {6}.*)*)", re.MULTILINE
 )
 _COUNT = re.compile(r"[0-9]{1,7}")
+_PART = re.compile(r"([0-9]{1,10})\+[0-9]{1,4}")  # of a heterogeneous job, as squeue's %i shows it
+_TASK = re.compile(r"[0-9]{1,10}_[0-9]{1,10}")
+_REQUEUE = re.compile(r"^ +Requeue=(?P<requeue>[01]) .*BatchFlag=(?P<batch>[01])", re.MULTILINE)
 _GRES = re.compile(r"^ +Nodes=(\S+) .*GRES=(\S*)$", re.MULTILINE)
 # Texts of slurm_strerror(), unchanged since 2.x; exit statuses show only that something failed.
 _NO_SUCH = ("Invalid node name", "Invalid job id", "not found")
@@ -117,7 +121,15 @@ class Cli:
             rows = await self._squeue("-j", job, "-t", "all")
         except _NoSuch:
             return None
-        return rows[0] if rows else None
+        # By the id of an array, or of a job of several parts, slurmctld names all of them.
+        return next((row for row in rows if job in (row.id, row.task)), None)
+
+    async def parts(self, leader: str) -> list[JobRow]:
+        """Returns all parts of a heterogeneous job, without their GPUs; none when slurmctld has forgotten it."""
+        try:
+            return await self._squeue("-j", leader, "-t", "all")
+        except _NoSuch:
+            return []
 
     async def set_state(self, node: str, state: str, reason: str) -> None:
         """As in SlurmAccess."""
@@ -160,12 +172,12 @@ class Cli:
 
     async def _squeue(self, *which: str) -> list[JobRow]:
         token = secrets.token_hex(8)
-        layout = "".join(f"%{letter}{token}" for letter in "AuaPTSDj")
+        layout = "".join(f"%{letter}{token}" for letter in "AuaPTSDij")
         says = await self._read(self.squeue, "-h", *which, "-o", layout)
         parts = says.split(token)[:-1]
         rows = []
-        for at in range(0, len(parts) - 7, 8):
-            job, user, account, partition, state, started, nodes, name = parts[at : at + 8]
+        for at in range(0, len(parts) - 8, 9):
+            job, user, account, partition, state, started, nodes, shown, name = parts[at : at + 9]
             rows.append(
                 JobRow(
                     id=job.strip(),
@@ -176,16 +188,20 @@ class Cli:
                     name=name,
                     started=started,
                     nodes=int(nodes) if _COUNT.fullmatch(nodes) else 0,
+                    leader=found[1] if (found := _PART.fullmatch(shown)) else "",
+                    task=shown if _TASK.fullmatch(shown) else "",
                 )
             )
         return rows
 
     async def _with_gpus(self, row: JobRow, node: str) -> JobRow:
         try:
-            says = await self._read(self.scontrol, "show", "job", "-d", row.id)
+            says = await self._read(self.scontrol, "show", "job", "-d", row.task or row.id)
         except _NoSuch:
             return row  # it has ended in the meantime
-        return replace(row, gpus=parse_gpus(says, node))
+        how = _REQUEUE.search(says)
+        fixes = fixed(requeue=how["requeue"] == "1", batch=how["batch"] == "1") if how else ""
+        return replace(row, gpus=parse_gpus(says, node), fixed=fixes)
 
     async def _read(self, path: Path, *argv: str) -> str:
         try:

@@ -25,6 +25,7 @@ from brain.actions.slurm_rows import (
     JobRow,
     NodeRow,
     PendingRow,
+    fixed,
     gave_up,
     indices,
     number,
@@ -232,4 +233,6 @@ def _job(job: Mapping[str, Any], states: frozenset[str], at: int, nodes: int) ->
         started=_number(job.get("start_time")),
         gpus=indices(str(gres[at]) if at < len(gres) else ""),
         nodes=nodes,
+        leader=leader if (leader := _number(job.get("het_job_id"))) not in ("0", "None", "") else "",
+        fixed=fixed(requeue=job.get("requeue") is not False, batch=job.get("batch_flag") is not False),
     )

@@ -57,6 +57,12 @@ class JobRow:
     gpus: tuple[str, ...] = ()
     # How many nodes it has; 0: not told
     nodes: int = 0
+    # Of a part of a heterogeneous job: the id of its first part, for which alone Slurm requeues all of them; empty: it is none
+    leader: str = ""
+    # Of a task of an array: its own name, ARRAY_TASK. One task has the array's id, which to Slurm means all of them
+    task: str = ""
+    # As of Job
+    fixed: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +102,13 @@ class Protected:
             if any(fnmatchcase(value, glob) for glob in globs):
                 return f"{what} {value}"
         return ""
+
+
+def fixed(*, requeue: bool, batch: bool) -> str:
+    """Why Slurm does not requeue a job; empty: it does."""
+    if not batch:
+        return "is interactive: Slurm requeues batch jobs only"
+    return "" if requeue else "was submitted with --no-requeue"
 
 
 class SlurmAccess(Protocol):

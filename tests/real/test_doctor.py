@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -334,6 +335,30 @@ async def test_what_slurm_lets_us_do() -> None:
         assert await limited.drained("gpu1") == before
 
 
+async def told_of(folder: Path, *nodes: str, **table: Any) -> HealthLine:
+    """What is told of a scheduler of a cell with these nodes."""
+    found = site(folder, schedulers={"its": table})
+    brain = BrainAnswers(status={}, nodes=[{"name": node} for node in nodes])
+    return of("scheduler its", [one async for one in counterparts.schedulers(replace(found, brain=brain))])
+
+
+@pytest.mark.root
+@pytest.mark.component("slurm")
+@pytest.mark.timeout(300)
+async def test_a_node_that_its_scheduler_has_by_another_name(tmp_path: Path) -> None:
+    """It is told before a runbook cannot drain it; what a table leaves out by `nodes` is no concern of its scheduler's."""
+    if why := slurm_cluster.missing():
+        pytest.skip(why)
+    with slurm_cluster.cluster() as made:
+        slurm_ = {"type": "slurm", "conf": str(made.conf)}
+        line = await told_of(tmp_path, "gpu1", "node1", "node2", **slurm_)
+        assert (line.health, line.text[:32]) == (Health.WARN, "2 of 3 nodes are not known there")
+        line = await told_of(tmp_path, "1", "2", **slurm_)
+        assert (line.health, "not found" in line.text) == (Health.FAIL, True)
+        assert (await told_of(tmp_path, "1", "2", **slurm_, node_name="gpu{node}")).health == Health.OK
+        assert (await told_of(tmp_path, "gpu1", "node1", **slurm_, nodes="gpu*")).health == Health.OK
+
+
 @pytest.mark.root
 @pytest.mark.component("kubernetes")
 @pytest.mark.timeout(300)
@@ -346,6 +371,8 @@ async def test_what_kubernetes_lets_us_do(tmp_path: Path) -> None:
         built = kube.build("k8s", table, "schedulers.k8s")
         assert await built.lacking() == []
         await built.close()
+        line = await told_of(tmp_path, "gpu1", "renamed", **table)
+        assert (line.health, "Kubernetes has no node renamed" in line.text) == (Health.WARN, True)
         rules = json.loads(plane.kubectl("get", "clusterrole", "gpuward", "-o", "json"))
         rules["rules"] = [one for one in rules["rules"] if "pods/eviction" not in one["resources"]]
         (tmp_path / "role.json").write_text(json.dumps(rules))

@@ -232,6 +232,24 @@ async def test_a_disruption_budget_that_the_server_keeps(plane: Plane) -> None:
         await kube.close()
 
 
+async def test_no_pod_is_evicted_while_another_one_cannot_be(plane: Plane) -> None:
+    """As kubectl drain: a pod that nothing would start again stops the drain before the others lose their work in vain."""
+    await asyncio.to_thread(plane.clean)
+    (pod,) = await asyncio.to_thread(plane.pods, "train", "gpu3")
+    bare = {"nodeName": "gpu3", "containers": [{"name": "c", "image": "i"}]}
+    await asyncio.to_thread(plane.apply, "v1", "Pod", "bare", bare)
+    wanted = replace(order("inc-1", then="requeue"), node="gpu3")
+    kube = built(plane)
+    try:
+        with pytest.raises(ActionError, match=r"no job was stopped.*default/bare has no controller"):
+            await actions.Drain(lambda _: kube).run(wanted)
+        assert plane.running("train") == [pod]
+        assert "inc-1" in await kube.drained("gpu3")
+        await actions.Resume(lambda _: kube).run(wanted)
+    finally:
+        await kube.close()
+
+
 def _account(plane: Plane, name: str, verbs: tuple[str, ...]) -> dict[str, Any]:
     """An account that may do only this with nodes: the options with which it is used."""
     plane.kubectl("create", "serviceaccount", name)

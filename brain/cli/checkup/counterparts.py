@@ -1,7 +1,7 @@
 """Whom the brain talks to: channels, switches outside, BMCs, schedulers, UFM. Nobody is told or asked to do anything."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +26,8 @@ from brain.outgoing import outgoing, to_environment
 from brain.ufm import client as ufm_client
 
 MOST_AT_ONCE = 50
+MOST_NAMES = 50  # of a scheduler's nodes by whose names it is asked: a wrong node_name is wrong for all
+FEW_AT_ONCE = 8  # each may be a program of Slurm
 PROXY_WITHIN_S = 10.0
 _CORRECT = later("correct it in brain.toml")
 
@@ -209,7 +211,7 @@ async def fabric_managers(found: Installation) -> AsyncIterator[HealthLine]:
 
 
 async def schedulers(found: Installation) -> AsyncIterator[HealthLine]:
-    """Each scheduler answers, and our account may do there what runbooks do."""
+    """Each scheduler answers, knows the nodes that are its own, and our account may do there what runbooks do."""
     for name, table in found.config.schedulers.items():
         yield await _scheduler(found, name, table)
     if not found.config.schedulers:
@@ -224,6 +226,10 @@ async def _scheduler(found: Installation, name: str, table: Mapping[str, Any]) -
         return _wrong(found, check, error)
     try:
         lacking = await built.lacking()
+        tables = found.config.schedulers
+        its = [node for node in found.node_names() if scheduler.table_of(tables, node) == name]
+        asked = [] if lacking else its[:: 1 + len(its) // MOST_NAMES]
+        unknown = await _unknown(built, asked)
     except Refused as error:
         return fail(
             check,
@@ -242,7 +248,33 @@ async def _scheduler(found: Installation, name: str, table: Mapping[str, Any]) -
         return fail(
             check, t("our account may not {lacking}", lacking=some(lacking)), t("give it these rights there")
         )
+    if unknown:
+        text = t(
+            "{unknown} of {asked} nodes are not known there: {names} ({why})",
+            unknown=len(unknown),
+            asked=len(asked),
+            names=some(unknown),
+            why=next(iter(unknown.values())),
+        )
+        action = t("correct node_name or nodes of its table: such a node is neither drained nor given back")
+        return (fail if len(unknown) == len(asked) else warn)(check, text, action)
     return ok(check, t("{type} answers, and our account may do what is needed", type=table["type"]))
+
+
+async def _unknown(built: scheduler.Closing, nodes: Sequence[str]) -> dict[str, str]:
+    """Those of which it does not say how they are, and why. Other errors as in `Action`."""
+    few_at_once = asyncio.Semaphore(FEW_AT_ONCE)
+
+    async def trouble(node: str) -> str:
+        async with few_at_once:
+            try:
+                await built.drained(node)
+            except Refused as error:
+                return str(error)
+            return ""
+
+    said = await asyncio.gather(*map(trouble, nodes))
+    return {node: why for node, why in zip(nodes, said, strict=True) if why}
 
 
 async def bmcs(found: Installation) -> AsyncIterator[HealthLine]:

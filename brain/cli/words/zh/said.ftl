@@ -832,3 +832,5 @@ signing-key = 签名密钥
 sure = 确定
 tokens = 令牌
 traces-name = 追踪 { $name }
+unknown-of-asked-nodes-are-not-known-there-names-why = { $asked } 个节点中有 { $unknown } 个在那里不存在：{ $names }（{ $why }）
+s-correct-node-name-or-nodes-of-its-table-such-a64843ee = 改正其表中的 node_name 或 nodes：这样的节点既不会被排空，也不会被归还
