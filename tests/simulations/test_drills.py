@@ -50,6 +50,9 @@ def test_a_node_whose_gpu_is_dead_is_drained_and_stays_off() -> None:
     assert [one.cause for one in made.timeline.incidents.values() if one.state != "settling"] == ["gpu-lost"]
 
 
+TICKETS = {"dirty-fibre"}  # people do what is to be done, and no runbook
+
+
 def test_in_observe_mode_nothing_is_done() -> None:
     """All drills of single nodes, as many at a time as there are nodes: each has a run, and no run performs an action."""
     single = [name for name, drill in DRILLS.items() if drill.breaks and drill.nodes == "one"]
@@ -60,7 +63,7 @@ def test_in_observe_mode_nothing_is_done() -> None:
         for number, (drill, node) in apart:  # at once, two nodes of one leaf would wait for each other
             made.inject(drill, node, at_s=30 + 300 * number)
         timeline = made.run(300 * len(drills) + 900)
-        assert len({run.node for run in timeline.runs.values()}) == len(drills)
+        assert len({run.node for run in timeline.runs.values()}) == len(set(drills) - TICKETS)
         assert not set(done(timeline)) & set(ACTIONS)
 
 

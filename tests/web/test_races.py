@@ -21,9 +21,9 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         yield one
 
 
-def asks(up: Up, node: str) -> str:
+def asks(up: Up, node: str, drill: str = "gpu-needs-reset") -> str:
     """A new incident of a node whose step waits for an approval."""
-    up.gpuward("drill", "gpu-needs-reset", "--node", node)
+    up.gpuward("drill", drill, "--node", node)
 
     def waiting() -> str:
         found = up.get("/api/v1/needs")["people"]
@@ -102,7 +102,9 @@ def again(data: Path, port: int) -> Iterator[Up]:
 
 def test_a_word_that_does_not_get_through_waits_for_its_person(up: Up, browser: Browser) -> None:
     """Without a network the question stays, and says why; it is given, once, when there is one again."""
-    incident = asks(up, "sim-03")
+    incident = asks(
+        up, "sim-03", "gpu-off-bus"
+    )  # a third node with the cause of the others would wait for its own reason
     with look(browser, url(up), PHONE) as one:
         one.expected = ("ERR_",)
         one.log_in(token(up))

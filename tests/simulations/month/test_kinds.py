@@ -143,6 +143,8 @@ LEFT_OUT = {
     *("node-noisy", "node-speaks-for-another", "two-agents", "renamed-machine"),
     # Of people, and of what a month's scheduler and UFM do not say.
     *("drained-by-others", "jobs-wait-long", "ib-switch-down"),
+    # Of what optical modules say of themselves: a month's ports have errors by their counters.
+    *("optics-receive-low", "optics-laser-dying", "optics-hot", "optics-other"),
     # The same faults as those of kinds, in other words.
     *("gpu-unbound", "gpu-unowned", "gpu-suspected", "gpu-ecc-found-off", "mount-bad"),
     *("ib-errors-after-correction", "ib-port-unconfigured"),
