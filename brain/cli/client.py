@@ -15,11 +15,9 @@ from urllib.parse import quote, urlsplit
 import click
 
 from agent.contract.inert import inert, inert_data
-from agent.shared import reasons, unit_start
-from agent.shared.unit_start import UnitStart
+from agent.shared import reasons
 from agent.shared.words import language, t
-from brain import sentences
-from brain.cli import listener
+from brain.cli import listener, unanswered
 from brain.cli.answers import NoteJson, SaidJson
 from brain.cli.own_brain import DEFAULT_URL, OwnBrain
 from brain.console.access import local_token
@@ -32,7 +30,6 @@ FETCH_S = 60.0
 PIECE = 256 * 1024
 MOST = 256 * 1024**2  # of an answer in JSON
 # What somebody between us and the brain must mend, or whoever has named its machine
-_ON_THE_WAY = (reasons.Trouble.NO_WAY, reasons.Trouble.NO_ANSWER, reasons.Trouble.UNKNOWN_NAME)
 _NOT_LET_IN = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 WATCH_TIMEOUT_S = 45.0  # the watch sends something more often than this
 
@@ -289,31 +286,7 @@ class Client:
             reason = getattr(error, "reason", None) or error
             if hint := self._not_gone(reason):
                 raise click.ClickException(f"{self._url}: {hint}") from error
-            raise click.ClickException(self._nobody(error)) from error
-
-    def _nobody(self, error: Exception) -> str:
-        """No brain answers: why, and who must do what."""
-        reason = inert(sentences.told(reasons.what(error), language()))
-        if reasons.trouble(error) in _ON_THE_WAY:
-            return t(
-                "nothing comes from {url} ({reason}): look whether that machine and its brain are up, and at the network and "
-                "the firewalls between; or set --url or GPUWARD_URL to where the brain is",
-                url=self._url,
-                reason=reason,
-            )
-        if self.local and unit_start.at_boot("gpuward.service") is not UnitStart.NONE:
-            return t(
-                "no brain answers at {url} ({reason}): `gpuward doctor` says why; where somebody has stopped it, start it: "
-                "`systemctl start gpuward`. Or set --url or GPUWARD_URL",
-                url=self._url,
-                reason=reason,
-            )
-        return t(
-            "no brain answers at {url} ({reason}): start one with `gpuward up` or `gpuward run`, or "
-            "set --url or GPUWARD_URL",
-            url=self._url,
-            reason=reason,
-        )
+            raise click.ClickException(unanswered.why(self._url, error, local=self.local)) from error
 
     def _proxy(self) -> str:
         """The proxy through which it is asked, without its password; empty: none."""

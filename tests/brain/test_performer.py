@@ -96,7 +96,7 @@ async def test_an_answer_that_nobody_can_read_is_a_result_and_not_the_end_of_the
     assert isinstance(result, StepResult)
     assert result.outcome is Outcome.UNKNOWN
     assert "its answer has a form that nobody here knows (KeyError: 'status')" in result.why
-    own.lines = 7  # type: ignore[assignment]
+    own.lines = 7  # type: ignore[assignment]  # what it never says
     with pytest.raises(ActionError, match="nobody here knows"):
         await steps.plan(step())
 

@@ -58,7 +58,7 @@ def told(box: nspawn.Machine, words: str) -> tuple[str, str]:
     deadline = time.monotonic() + WITHIN_S
     while words not in (found := brain_line(box))[0]:
         assert time.monotonic() < deadline, found
-        time.sleep(0.5)
+        time.sleep(0.5)  # between two questions, until the deadline
     return found
 
 
@@ -81,7 +81,7 @@ def test_why_no_brain_answers(box: nspawn.Machine) -> None:
     deadline = time.monotonic() + WITHIN_S
     while box.run("systemctl", "is-active", "gpuward").stdout.strip() != "failed":
         assert time.monotonic() < deadline
-        time.sleep(0.2)
+        time.sleep(0.2)  # as above
     file.write_text(TOML.format(nats=4222))  # corrected, and nobody has started it again
     text, action = brain_line(box)
     assert "gpuward.service has failed, and systemd does not start it again" in text

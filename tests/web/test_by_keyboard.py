@@ -77,7 +77,7 @@ def slowly(one: Look) -> None:
 
     def late(route: Route) -> None:
         answer = route.fetch()
-        time.sleep(0.3)
+        time.sleep(0.3)  # the way that takes its time
         route.fulfill(response=answer)
 
     one.page.route("**/api/v1/explain/*", late)

@@ -17,7 +17,6 @@ from brain.actions.base import Job, Order, Scheduler, Wanted, always
 from brain.actions.marks import Mark, written
 from brain.actions.slurm import Slurm
 from brain.actions.slurm_cli import parse_node
-from brain.actions.slurm_rows import indices
 from brain.config import parse
 from brain.hostlist import expand
 from tests.brain.actions.idle_fleet import FLEET
@@ -298,27 +297,6 @@ class HeldUp(Flaky):
 def _order(node: str, said: list[str] | None = None, **params: Any) -> Order:
     progress = (said if said is not None else []).append
     return Order(id="s", incident="inc-1", node=node, params=params, timeout_s=60, why="w", progress=progress)
-
-
-@pytest.mark.parametrize(
-    ("gres", "found"),
-    [
-        ("gpu:h200:3(IDX:0-1,5)", ("0", "1", "5")),
-        ("gpu:a100:1(IDX:7),gpu:h200:2(IDX:0-1)", ("7", "0", "1")),
-        ("gpu:8(IDX:N/A)", ()),
-        ("gpu:1(IDX:-)", ()),
-        ("gpu:1(IDX:,)", ()),
-        ("gpu:1(IDX:1-)", ()),
-        ("gpu:1(IDX:1-2-3)", ()),
-        ("gpu:1(IDX:0-99999999999)", ()),
-        ("gpu:1(IDX:" + ",".join(["0-255"] * 100_000) + ")", ()),
-        ("gpu:1(IDX:" + "9" * 5000 + ")", ()),
-        ("", ()),
-    ],
-)
-def test_what_is_no_gpu_of_a_node(gres: str, found: tuple[str, ...]) -> None:
-    """Where tools are asked a job's user may have written it: it costs no time and no memory, and breaks nothing."""
-    assert indices(gres) == found
 
 
 async def test_slurmrestd_of_today_sets_nodes_and_is_believed_only_when_read_back(tmp_path: Path) -> None:

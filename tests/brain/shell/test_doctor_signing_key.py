@@ -30,8 +30,6 @@ def said(folder: Path, brain: BrainAnswers | None = None) -> HealthLine:
 @pytest.mark.root
 def test_a_key_of_another_owner_is_not_lost(tmp_path: Path) -> None:
     """Whoever reads "restore it" at night puts an old key back, which no node obeys: only its owner is wrong."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
     folder = tmp_path / "data"
     folder.mkdir()
     keys.load_signer(folder / "signing.key")

@@ -165,7 +165,7 @@ async def test_an_answer_that_nobody_can_read_is_none_and_not_the_end_of_the_bra
     assert not said.known
     assert "its answer has a form that nobody here knows (AttributeError" in said.why
     odd = Odd()
-    odd.jobs = Queue.jobs.__get__(odd)  # type: ignore[method-assign]
+    odd.jobs = Queue.jobs.__get__(odd)  # type: ignore[method-assign]  # it answers this one well
     odd.let.set()
     said = await jobs.answer(cast(Scheduler, odd), "n1", "j:2", people=True)
     assert said.known
