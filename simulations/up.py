@@ -58,6 +58,7 @@ async def up(site: LocalSite, echo: Echo, *, nats_port: int = 0, pace: float = 1
             echo("stopping (Ctrl-C again: at once) ...")
             forced = await _stop(children, force)
             server.stop()
+            _ignore_signals()
     echo(f"stopped; `gpuward up --data {site.data}` goes on from here")
     return 130 if forced else status
 
@@ -151,6 +152,14 @@ def _signals() -> tuple[asyncio.Event, asyncio.Event]:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, on_signal)
     return stop, force
+
+
+def _ignore_signals() -> None:
+    """Nothing is left to stop: a Ctrl-C that comes while the interpreter ends changes the exit status no more."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)
 
 
 async def _first_of(*awaited: "asyncio.Task[Any] | asyncio.Event") -> None:

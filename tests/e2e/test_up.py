@@ -5,6 +5,8 @@ import os
 import re
 import signal
 import subprocess
+import sys
+import subprocess
 import time
 from pathlib import Path
 
@@ -145,3 +147,21 @@ def test_a_killed_up_leaves_nobody_behind_and_the_next_one_can_be_forced_to_end(
         assert up.end(signal.SIGINT) == 130
         assert time.monotonic() - began < STOP_WITHIN_S, "nobody has waited for the part that does not stop"
         assert up.left() == []
+
+
+def test_a_ctrl_c_after_the_end_changes_the_status_no_more() -> None:
+    """The third Ctrl-C of somebody in a hurry comes when the event loop has gone and the interpreter ends."""
+    code = """if True:
+        import asyncio, os, signal, sys
+        from simulations import up
+
+        async def main():
+            up._signals()
+            up._ignore_signals()
+            return 130
+
+        status = asyncio.run(main())
+        os.kill(os.getpid(), signal.SIGINT)
+        sys.exit(status)
+    """
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 130
