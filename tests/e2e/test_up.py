@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import subprocess
 import time
 from pathlib import Path
 
