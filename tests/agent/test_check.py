@@ -125,7 +125,7 @@ def test_another_user_is_told_who_may_ask(tmp_path: Path, fake: FakeNvml, path: 
 
 
 def as_nobody(path: Path) -> subprocess.CompletedProcess[str]:
-    """The check, by a user who may not ask. What it imports is read before the user changes: not everybody may read a checkout."""
+    """The check, by a user who may not ask. What it imports is read before: not everybody may read a checkout."""
     program = (
         "import os, sys, json, locale, pwd, agent.cli.check as check; os.setgroups([]); os.setgid(65534); os.setuid(65534); "
         f"sys.exit(check.main(['--socket', {str(path)!r}]))"

@@ -143,7 +143,7 @@ async def test_a_job_that_a_person_has_suspended_is_left_alone(cluster: Cluster)
     with pytest.raises(ActionError, match=rf"no job was stopped.*: {job} was suspended by a person"):
         await actions.Drain(lambda _: slurm).run(REQUEUE)
     (asked,) = [one for one in await slurm.jobs("gpu1") if one.id == job]
-    with pytest.raises(Refused, match="was suspended by a person.*scontrol resume or scancel"):
+    with pytest.raises(Refused, match=r"was suspended by a person.*scontrol resume or scancel"):
         await slurm.requeue(asked)
     assert [cluster.job(one)[0] for one in (job, other)] == ["SUSPENDED", "RUNNING"]
     cluster.run("scontrol", "resume", job)
