@@ -31,13 +31,13 @@ async def up(site: LocalSite, echo: Echo, *, nats_port: int = 0, pace: float = 1
     stop, force = _signals()
     began = time.monotonic()
     status = 0
-    with local_site.locked(site.data):
+    with local_site.locked(site.data) as lock:
         local_site.free_port(site.console_port, "--port")
         server = NatsServer(
             site.data / "nats", cell=local_site.CELL, port=local_site.free_port(nats_port, "--nats-port")
         )
         server.start()
-        children = _children(site)
+        children = _children(site, lock)
         tasks: list[asyncio.Task[Any]] = []
         try:
             local_site.write_configs(site, server, pace=pace)
@@ -62,13 +62,13 @@ async def up(site: LocalSite, echo: Echo, *, nats_port: int = 0, pace: float = 1
     return 130 if forced else status
 
 
-def _children(site: LocalSite) -> list[ChildProcess]:
-    """The brain, the agent of this machine, and the simulated nodes, in the order of their start."""
+def _children(site: LocalSite, lock: int) -> list[ChildProcess]:
+    """The brain, the agent of this machine, and the simulated nodes, in the order of their start. Each holds the lock."""
 
     def python(name: str, module: str, *arguments: str) -> ChildProcess:
         config = str(site.config(name))
         return ChildProcess(
-            name, [sys.executable, "-m", module, *arguments, "--config", config], site.log(name)
+            name, [sys.executable, "-m", module, *arguments, "--config", config], site.log(name), (lock,)
         )
 
     return [

@@ -114,7 +114,7 @@ def fixed(*, requeue: bool, batch: bool) -> str:
 def suspended(states: Collection[str], priority: str) -> str:
     """Why a suspended job is not requeued; empty: it may be, or is not suspended.
 
-    `scontrol suspend` takes its priority away, and a requeued job keeps none: it would be held (JobHeldAdmin), and a release would
+    `scontrol suspend` takes its priority away, and a requeued one has none: it would be held (JobHeldAdmin), and a release would
     run it against the will of whoever has suspended it. One that Slurm itself has suspended, for another job, keeps its priority.
     """
     if "SUSPENDED" not in states or priority != "0":

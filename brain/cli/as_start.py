@@ -120,8 +120,10 @@ async def check_tables(loaded: config.BrainConfig, wrong: AllWrong, way: Outgoin
             clusters = kube_conditions.listeners(
                 now.schedulers, put=_nobody, note=_unsaid, leads=_never, known=tuple
             )
-            for one in (*ufms, *clusters):
-                stack.push_async_callback(one.close)
+            for ufm in ufms:
+                stack.push_async_callback(ufm.close)
+            for cluster in clusters:
+                stack.push_async_callback(cluster.close)
 
         def switches(now: config.BrainConfig) -> None:
             for one in dead_mans_switch.dead_mans_switches(
