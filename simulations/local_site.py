@@ -16,6 +16,7 @@ from typing import TextIO
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
+from agent.shared.words import t
 from brain.adapters import keys
 from brain.adapters.nats_server import NatsServer
 from brain.config import BrainConfig
@@ -72,7 +73,11 @@ def prepare(data: Path, *, console_port: int, nodes: int) -> LocalSite:
         (data / "keys").chmod(0o700)
     except OSError as error:
         raise ConfigError(
-            f"{data}: {error.strerror}: give a folder that you may write with --data"
+            t(
+                "{data}: {strerror}: give a folder that you may write with --data",
+                data=data,
+                strerror=error.strerror,
+            )
         ) from error
     return site
 
@@ -99,8 +104,11 @@ def locked(data: Path, *, patience_s: float = 30.0) -> Iterator[int]:
             other = lock.read().strip()
             if _runs(other) or time.monotonic() > ends_s:
                 raise ConfigError(
-                    f"{data} is in use by another `gpuward up` (pid {other or 'unknown'}): "
-                    f"stop it, or give another folder with --data"
+                    t(
+                        "{data} is in use by another `gpuward up` (pid {pid}): stop it, or give another folder with --data",
+                        data=data,
+                        pid=other or "?",
+                    )
                 )
             time.sleep(0.1)  # it was killed, and its parts are ending
         lock.truncate(0)
@@ -130,7 +138,12 @@ def free_port(wanted: int, option: str) -> int:
             probe.bind(("127.0.0.1", wanted))
         except OSError as error:
             raise ConfigError(
-                f"port {wanted} of 127.0.0.1: {error.strerror}: stop what uses it, or give another with {option}"
+                t(
+                    "port {wanted} of 127.0.0.1: {strerror}: stop what uses it, or give another with {option}",
+                    wanted=wanted,
+                    strerror=error.strerror,
+                    option=option,
+                )
             ) from error
         port: int = probe.getsockname()[1]
         return port
