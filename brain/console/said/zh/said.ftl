@@ -68,3 +68,4 @@ this-button-is-not-gpuward-s = 这个按钮不是 gpuward 的
 say-one-of-usage = 请说其中之一：{ $usage }
 who-is-nobody-of-table = { $who } 不在 { $table } 中
 from-a-chat-these-count-usage = 在聊天中有效的是：{ $usage }
+s-id-is-a-place-and-explain-takes-an-id-47a8b078 = { $id } 是一个位置，而 explain 需要编号。那里未结束的：{ $incidents }。某条规则为何不匹配：--why-not RULE
