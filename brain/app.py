@@ -319,7 +319,7 @@ async def run(
             leadership=leadership,
             beats=beats,
             reports=reports,
-            evidence=EvidenceStore(config.cell, config.evidence),
+            evidence=EvidenceStore(config.cell, config.evidence, notes.write),
             interrupted=liveness.restart,
             log_now=clock.now,
             shut_out=revoked.shut_out,

@@ -4,6 +4,7 @@ become events.
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -17,6 +18,8 @@ class _Model(BaseModel):
 class _WithUsers(_Model):
     # The platform's id of a person -> their name in [console.users]; who is not here may do nothing
     users: Mapping[str, str] = {}
+    # Of what is answered to whoever said something: en or zh
+    language: Literal["en", "zh"] = "en"
 
     @field_validator("users")
     @classmethod

@@ -20,7 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from agent.shared.inert_log import LogFormat
-from brain import options, renamed, reports_config, setting_ranges, toml_lines, windows_config, zones
+from brain import options, renamed, reports_config, settings_agree, toml_lines, windows_config, zones
+from brain.all_wrong import AllWrong
 from brain.archive_config import ArchiveConfig
 from brain.bmc_poll_config import BmcPollConfig
 from brain.chat_config import AlertsConfig, ChatConfig
@@ -28,13 +29,9 @@ from brain.console_config import ConsoleConfig, refuse_shared_token
 from brain.core.operators import scopes
 from brain.core.pack.spec import (
     ONCALL,
-    Digest,
-    EscalationStep,
     ModeSetting,
     Place,
-    Priority,
     Settings,
-    Tickets,
 )
 from brain.nats_config import EvidenceConfig, LogConfig, NatsConfig
 from brain.outgoing_config import OutgoingConfig
@@ -130,70 +127,20 @@ class BrainConfig(_Model):
 
     @model_validator(mode="after")
     def _agrees(self) -> "BrainConfig":
+        wrong = AllWrong()
         if self.nats.url and "embedded" in self.nats.model_fields_set:
-            raise ValueError(
+            wrong.add(
                 "nats.embedded: give `url` or `embedded`, not both: take out the table [nats.embedded] and all below it, "
                 "[nats.embedded.nodes] too, or nats.url"
             )
         if self.nats.operator is not None and not self.nats.url:
-            raise ValueError("nats.operator: give the servers in nats.url; the embedded one has no operator")
-        setting_ranges.check(self.settings)
-        for severity, chain in self.settings.escalation.items():
-            self._check_chain(severity.value, chain)
-        for fault, wait in self.settings.drains.items():
-            if not 0 <= wait.wait_s <= 30 * 86400:
-                raise ValueError(f"settings.drains.{fault}: wait_s must be 0 to 30 days (2,592,000 s)")
-        for severity, digest in self.settings.digests.items():
-            self._check_digest(severity, digest)
-        if self.settings.tickets is not None:
-            self._check_tickets(self.settings.tickets)
-        reports_config.check(self.reports, self.channels)
+            wrong.add("nats.operator: give the servers in nats.url; the embedded one has no operator")
+        with wrong.also():
+            settings_agree.check(self.settings, self.groups)
+        with wrong.also():
+            reports_config.check(self.reports, self.channels)
+        wrong.end(ValueError)
         return self
-
-    def _check_tickets(self, tickets: Tickets) -> None:
-        where, to = "settings.tickets.to", tickets.to
-        if to in (ONCALL, *self._called, *(one.to for one in self.settings.digests.values())):
-            raise ValueError(f"{where}: {to} is paged, too: give a group of its own")
-        if to not in self.groups:
-            raise ValueError(f"{where}: there is no group {to!r} (have: {', '.join(self.groups)})")
-
-    @property
-    def _called(self) -> tuple[str, ...]:
-        """The groups of the chains."""
-        return tuple(step.to for chain in self.settings.escalation.values() for step in chain)
-
-    def _check_digest(self, severity: Priority, digest: Digest) -> None:
-        where = f"settings.digests.{severity.value}"
-        if severity in (Priority.P0, Priority.P1):
-            raise ValueError(f"{where}: what is so urgent does not wait (P2 and P3 may)")
-        if severity in self.settings.escalation:
-            raise ValueError(
-                f"{where}: {severity.value} has a chain in settings.escalation: give one of the two"
-            )
-        if digest.to in (ONCALL, *self._called):
-            raise ValueError(
-                f"{where}: {digest.to} is paged at once for other severities: give a group of its own"
-            )
-        if digest.to not in self.groups:
-            raise ValueError(f"{where}: there is no group {digest.to!r} (have: {', '.join(self.groups)})")
-        if digest.every_s < 0:
-            raise ValueError(f"{where}: every_s must not be negative")
-        for entry in digest.hours:
-            if not entry.days or not 0 <= entry.from_hour < entry.until_hour <= 24:
-                raise ValueError(f"{where}: hours need days, and 0 <= from_hour < until_hour <= 24")
-
-    def _check_chain(self, severity: str, chain: tuple[EscalationStep, ...]) -> None:
-        where = f"settings.escalation.{severity}"
-        if not chain or chain[0].after_s > 0:
-            raise ValueError(f"{where}: the first group is paged immediately: it needs one without after_s")
-        times = [step.after_s for step in chain]
-        if times != sorted(times) or times[0] < 0:
-            raise ValueError(f"{where}: after_s counts from the first page and must not decrease")
-        for step in chain:
-            if step.to not in ("oncall", *self.groups):
-                raise ValueError(
-                    f"{where}: there is no group {step.to!r} (have: {', '.join(['oncall', *self.groups])})"
-                )
 
     @property
     def file(self) -> Path | None:
@@ -266,14 +213,16 @@ class BrainConfig(_Model):
         return read_places(self.topology) if self.topology else {}
 
 
-def _check_modes(config: BrainConfig, where: str) -> None:
+def check_modes(config: BrainConfig) -> None:
     """ConfigError when a mode is for a runbook that is not there: it would hold for nothing, silently."""
+    wrong = AllWrong()
     known = sorted(path.stem for path in config.runbooks_dir.glob("*.yaml"))
     tables = {"modes": config.modes, "settings.modes": config.settings.modes}
     for key, number, mode in ((key, n, one) for key, modes in tables.items() for n, one in enumerate(modes)):
         if known and not any(fnmatchcase(name, mode.runbook) for name in known):
             meant = scopes.have(mode.runbook, known)
-            raise ConfigError(f"{where}: {key}.{number}.runbook: no runbook {mode.runbook!r}{meant}")
+            wrong.add(f"{key}.{number}.runbook: no runbook {mode.runbook!r}{meant}")
+    wrong.end()
 
 
 def load(path: Path | None) -> BrainConfig:
@@ -287,7 +236,8 @@ def load(path: Path | None) -> BrainConfig:
         raise options.WrongText(toml_lines.not_toml(str(path), text, error)) from error
     try:
         config = parse(raw, str(path), path.resolve().parent)
-        _check_modes(config, str(path))
+        with _named(str(path)):
+            check_modes(config)
     except ConfigError as error:
         raise options.WrongText(toml_lines.with_lines(str(error), str(path), text)) from error
     config._file = path.resolve()
@@ -299,14 +249,18 @@ def located(message: str, loaded: BrainConfig) -> str:
 
     Tables of plug-ins are read by those, when they are built.
     """
-    first = message.partition(": ")[0].partition(".")[0]
-    if loaded.file is None or first not in BrainConfig.model_fields:
+    if loaded.file is None:
         return message
     try:
         text = read_text(loaded.file)
     except ConfigError:
         return message
-    return toml_lines.with_lines(f"{loaded.file}: {message}", str(loaded.file), text)
+
+    def of_a_table(line: str) -> str:
+        first = line.partition(": ")[0].partition(".")[0]
+        return f"{loaded.file}: {line}" if first in BrainConfig.model_fields else line
+
+    return toml_lines.with_lines("\n".join(map(of_a_table, message.splitlines())), str(loaded.file), text)
 
 
 @contextmanager
@@ -336,24 +290,48 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path) -> BrainConfig:
     raw = copy.deepcopy(dict(raw))
     refuse_shared_token(raw, where)
     renamed.rename(raw, renamed.CONFIG, functools.partial(_warn, where))
-    try:
+    with _named(where):
         windows_config.in_seconds(raw)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
     config = _checked(lambda: BrainConfig.model_validate_json(orjson.dumps(raw, default=str)), where)
-    try:
-        windows_config.check(config.settings.maintenance)
-        for zone in (config.settings.zone, *(one.zone for one in config.reports)):
-            zones.utc_offsets(zone)
-        subjects.token(config.cell, "cell")
-        if config.brain:
-            subjects.token(config.brain, "brain")
-        for node in config.nats.embedded.nodes:
-            subjects.token(node, "nats.embedded.nodes: node")
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
+    with _named(where):
+        _check_names(config)
     tables = {name: options.placed(getattr(config, name), folder) for name in PLUG_INS}
     return _absolute(config, folder).model_copy(update=tables)
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Each line of what is refused within begins with the file."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError("\n".join(f"{where}: {line}" for line in str(error).splitlines())) from error
+
+
+def _check_names(config: BrainConfig) -> None:
+    """ConfigError: windows, zones and names that cannot be, a line for each."""
+    wrong = AllWrong()
+    with wrong.also():
+        windows_config.check(config.settings.maintenance)
+    keys: list[tuple[str, Callable[[], object]]] = [
+        ("settings.zone", lambda: zones.utc_offsets(config.settings.zone)),
+        ("cell", lambda: subjects.token(config.cell, "cell")),
+        ("brain", lambda: subjects.token(config.brain or "-", "brain")),
+    ]
+    keys += [
+        (f"reports.{number}.zone", functools.partial(zones.utc_offsets, one.zone))
+        for number, one in enumerate(config.reports)
+    ]
+    keys += [
+        (f"nats.embedded.nodes.{node}", functools.partial(subjects.token, node, "node"))
+        for node in config.nats.embedded.nodes
+    ]
+    for key, read in keys:
+        try:
+            read()
+        except ConfigError as error:
+            wrong.add(f"{key}: {error}")
+    wrong.end()
 
 
 def _warn(where: str, key: renamed.Where, text: str) -> None:
@@ -374,7 +352,7 @@ def _lines(error: ValidationError) -> list[str]:
         says = _KINDS_OF_ERROR.get(item["type"], item["msg"].removeprefix("Value error, "))
         if says == _UNKNOWN:
             says += options.meant(BrainConfig, [str(part) for part in item["loc"]])
-        lines.append(f"{key}: {says}" if key else says)
+        lines += [f"{key}: {says}"] if key else says.splitlines()
     return lines
 
 

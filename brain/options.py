@@ -1,7 +1,7 @@
 """Reads the tables of plug-ins (channels, BMCs, schedulers, switches): unknown keys are errors."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -42,12 +42,17 @@ def options(shape: type[T], table: Mapping[str, Any], where: str) -> T:
         )
         return _absolute(found, Path(table.get(FOLDER, ".")))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        parts = [str(part) for part in first["loc"]]
-        says = _SAYS.get(first["type"], first["msg"])
+        raise WrongText("\n".join(_lines(shape, error, where))) from error
+
+
+def _lines(shape: type, error: ValidationError, where: str) -> Iterator[str]:
+    """One for each key that is wrong."""
+    for one in error.errors(include_url=False):
+        parts = [str(part) for part in one["loc"]]
+        says = _SAYS.get(one["type"], one["msg"])
         if says == _UNKNOWN:
             says += meant(shape, parts)
-        raise WrongText(f"{where}.{'.'.join(parts)}: {says}") from error
+        yield f"{where}.{'.'.join(parts)}: {says}"
 
 
 def plug_in(table: Any, where: str, types: Mapping[str, str]) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from brain.all_wrong import AllWrong
 from brain.core.pack.spec import Settings
 
 # Beyond it a safety law would hold for nothing, or the brain would do nothing, silently.
@@ -37,11 +38,13 @@ RANGES: Mapping[str, tuple[float, float]] = {
 
 
 def check(settings: Settings) -> None:
-    """ValueError, with the key, when a number is out of its range."""
+    """ValueError: a line with the key for each number that is out of its range."""
+    wrong = AllWrong()
     for name, (least, most) in RANGES.items():
         found = getattr(settings, name)
         for value in found if isinstance(found, tuple) else (found,):
             if not least <= value <= most:
-                raise ValueError(f"settings.{name}: {value:g} is not {least:,g} to {most:,g}")
+                wrong.add(f"settings.{name}: {value:g} is not {least:,g} to {most:,g}")
     if not settings.page_repeat_s:
-        raise ValueError("settings.page_repeat_s: a page must be repeated some time: give at least one pause")
+        wrong.add("settings.page_repeat_s: a page must be repeated some time: give at least one pause")
+    wrong.end(ValueError)

@@ -38,14 +38,26 @@ def line_of(text: str, key: Sequence[str]) -> int:
 
 
 def with_lines(message: str, where: str, text: str) -> str:
-    """The lines of an error, `where: KEY: ...`, each with the line of its key behind the file."""
+    """The lines of an error, `where: KEY: ...`, each with the line of its key behind the file, as they stand there; those without
+    one come first.
+    """
 
     def numbered(line: str) -> str:
         key = line.removeprefix(f"{where}: ").partition(": ")[0]
         number = line_of(text, key.split(".")) if line.startswith(f"{where}: ") else 0
         return f"{where}:{number}{line.removeprefix(where)}" if number else line
 
-    return "\n".join(map(numbered, message.splitlines()))
+    return in_order("\n".join(map(numbered, message.splitlines())), where)
+
+
+def in_order(message: str, where: str) -> str:
+    """The lines of an error, `where:NUMBER: ...`, as they stand in the file."""
+
+    def number(line: str) -> int:
+        found = re.match(r":(\d+): ", line.removeprefix(where))
+        return int(found[1]) if found else 0
+
+    return "\n".join(sorted(message.splitlines(), key=number))
 
 
 def not_toml(where: str, text: str, error: tomllib.TOMLDecodeError) -> str:

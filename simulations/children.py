@@ -15,7 +15,9 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 class ChildProcess:
     """One process, in a session of its own, so that Ctrl-C in the terminal reaches only its parent."""
 
-    def __init__(self, name: str, argv: Sequence[str], log: Path) -> None:
+    def __init__(self, name: str, argv: Sequence[str], log: Path, holds: Sequence[int] = ()) -> None:
+        """`holds`: files that stay open in it, as a lock."""
+        self._holds = tuple(holds)
         self.name = name
         self.log = log
         self._argv = list(argv)
@@ -42,6 +44,7 @@ class ChildProcess:
                 stdout=sink,
                 stderr=sink,
                 start_new_session=True,
+                pass_fds=self._holds,
                 preexec_fn=_die_with_parent,
             )
 

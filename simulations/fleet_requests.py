@@ -5,6 +5,7 @@ from typing import Any
 
 from agent.contract.errors import ConfigError, GpuwardError, Refused
 from agent.contract.messages import UnsentEvent
+from brain.core.operators import scopes
 from simulations.drills import DRILLS, Drill
 from simulations.drills.drill import of_one_leaf
 from simulations.infrastructure import Infrastructure
@@ -80,7 +81,8 @@ def _fact(number: str, unsent: UnsentEvent) -> dict[str, Any]:
 def _inject(nodes: Mapping[str, SimulatedNode], name: str, node: str) -> dict[str, Any]:
     drill = DRILLS.get(name)
     if drill is None:
-        raise ConfigError(f"there is no drill {name[:60]!r} (have: {', '.join(DRILLS)})")
+        meant = scopes.have(name[:60], list(DRILLS), shown=len(DRILLS))
+        raise ConfigError(f"there is no drill {name[:60]!r}{meant}")
     targets = _targets(nodes, drill, node)
     if drill.nodes == "leaf":
         targets = [nodes[name] for name in of_one_leaf(list(nodes), targets[0].name)]

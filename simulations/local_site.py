@@ -8,12 +8,15 @@ import platform
 import re
 import shutil
 import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
+from agent.shared.words import t
 from brain.adapters import keys
 from brain.adapters.nats_server import NatsServer
 from brain.config import BrainConfig
@@ -70,7 +73,11 @@ def prepare(data: Path, *, console_port: int, nodes: int) -> LocalSite:
         (data / "keys").chmod(0o700)
     except OSError as error:
         raise ConfigError(
-            f"{data}: {error.strerror}: give a folder that you may write with --data"
+            t(
+                "{data}: {strerror}: give a folder that you may write with --data",
+                data=data,
+                strerror=error.strerror,
+            )
         ) from error
     return site
 
@@ -86,21 +93,41 @@ def this_node(hostname: str) -> str:
 
 
 @contextlib.contextmanager
-def locked(data: Path) -> Iterator[None]:
-    """Holds the folder against any other `gpuward up`; ConfigError when one holds it already."""
+def locked(data: Path, *, patience_s: float = 30.0) -> Iterator[int]:
+    """Holds the folder against any other `gpuward up`; ConfigError when one holds it already. Yields the file by which the parts
+    of this one hold it too, so that the next one waits for the end of what a killed one has left.
+    """
     with (data / "up.lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        ends_s = time.monotonic() + patience_s
+        while not _taken(lock):
             lock.seek(0)
-            raise ConfigError(
-                f"{data} is in use by another `gpuward up` (pid {lock.read().strip() or 'unknown'}): "
-                f"stop it, or give another folder with --data"
-            ) from None
+            other = lock.read().strip()
+            if _runs(other) or time.monotonic() > ends_s:
+                raise ConfigError(
+                    t(
+                        "{data} is in use by another `gpuward up` (pid {pid}): stop it, or give another folder with --data",
+                        data=data,
+                        pid=other or "?",
+                    )
+                )
+            time.sleep(0.1)  # it was killed, and its parts are ending
         lock.truncate(0)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
-        yield
+        yield lock.fileno()
+
+
+def _taken(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _runs(pid: str) -> bool:
+    """Is there such a process? One that cannot be told from none counts as one."""
+    return not pid.isdecimal() or Path(f"/proc/{pid}").exists()
 
 
 def free_port(wanted: int, option: str) -> int:
@@ -111,7 +138,12 @@ def free_port(wanted: int, option: str) -> int:
             probe.bind(("127.0.0.1", wanted))
         except OSError as error:
             raise ConfigError(
-                f"port {wanted} of 127.0.0.1: {error.strerror}: stop what uses it, or give another with {option}"
+                t(
+                    "port {wanted} of 127.0.0.1: {strerror}: stop what uses it, or give another with {option}",
+                    wanted=wanted,
+                    strerror=error.strerror,
+                    option=option,
+                )
             ) from error
         port: int = probe.getsockname()[1]
         return port

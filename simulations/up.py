@@ -14,7 +14,10 @@ from typing import Any
 
 import aiohttp
 
+from agent.shared.columns import columns_of
+from agent.shared.words import t
 from brain.adapters.nats_server import NatsServer
+from brain.cli.terminal import padded
 from simulations import local_site
 from simulations.children import ChildProcess
 from simulations.local_site import LocalSite
@@ -31,13 +34,13 @@ async def up(site: LocalSite, echo: Echo, *, nats_port: int = 0, pace: float = 1
     stop, force = _signals()
     began = time.monotonic()
     status = 0
-    with local_site.locked(site.data):
+    with local_site.locked(site.data) as lock:
         local_site.free_port(site.console_port, "--port")
         server = NatsServer(
             site.data / "nats", cell=local_site.CELL, port=local_site.free_port(nats_port, "--nats-port")
         )
         server.start()
-        children = _children(site)
+        children = _children(site, lock)
         tasks: list[asyncio.Task[Any]] = []
         try:
             local_site.write_configs(site, server, pace=pace)
@@ -50,26 +53,28 @@ async def up(site: LocalSite, echo: Echo, *, nats_port: int = 0, pace: float = 1
                 echo(table(site, server, children, time.monotonic() - began))
                 await _first_of(watching, stop)
             if watching.done():
-                echo(f"A part of gpuward ended by itself, so all is stopped: {watching.result()}")
+                echo(
+                    t("A part of gpuward ended by itself, so all is stopped: {part}", part=watching.result())
+                )
                 status = 1
         finally:
             for task in tasks:
                 task.cancel()
-            echo("stopping (Ctrl-C again: at once) ...")
+            echo(t("stopping (Ctrl-C again: at once) ..."))
             forced = await _stop(children, force)
             server.stop()
             _ignore_signals()
-    echo(f"stopped; `gpuward up --data {site.data}` goes on from here")
+    echo(t("stopped; `gpuward up --data {data}` goes on from here", data=site.data))
     return 130 if forced else status
 
 
-def _children(site: LocalSite) -> list[ChildProcess]:
-    """The brain, the agent of this machine, and the simulated nodes, in the order of their start."""
+def _children(site: LocalSite, lock: int) -> list[ChildProcess]:
+    """The brain, the agent of this machine, and the simulated nodes, in the order of their start. Each holds the lock."""
 
     def python(name: str, module: str, *arguments: str) -> ChildProcess:
         config = str(site.config(name))
         return ChildProcess(
-            name, [sys.executable, "-m", module, *arguments, "--config", config], site.log(name)
+            name, [sys.executable, "-m", module, *arguments, "--config", config], site.log(name), (lock,)
         )
 
     return [
@@ -89,7 +94,7 @@ async def _start(site: LocalSite, children: list[ChildProcess], echo: Echo) -> N
             await asyncio.sleep(START_POLL_S)
             if time.monotonic() > message_at:
                 message_at += 4 * LEADER_WITHIN_S
-                echo(f"still waiting for the brain to lead with rules in force; see {brain.log}")
+                echo(t("still waiting for the brain to lead with rules in force; see {log}", log=brain.log))
         for child in nodes:
             await child.start()
         missing = {site.node, *site.simulated}
@@ -99,7 +104,7 @@ async def _start(site: LocalSite, children: list[ChildProcess], echo: Echo) -> N
             answer = await _get(session, f"{site.url}/api/v1/nodes") or {"nodes": []}
             missing -= {node["name"] for node in answer["nodes"] if node["beat_age_s"] is not None}
         if missing:
-            echo(f"no heartbeat yet from: {', '.join(sorted(missing))}")
+            echo(t("no heartbeat yet from: {nodes}", nodes=", ".join(sorted(missing))))
 
 
 def _leads(status: Any) -> bool:
@@ -180,33 +185,45 @@ def table(site: LocalSite, server: NatsServer, children: list[ChildProcess], too
     rows = [
         ("NATS", server.url, "", str(site.data / "nats" / "nats.log")),
         ("brain", site.url, pids["brain"], log["brain"]),
-        ("agent", f"this machine, as {site.node}: observed, never changed", pids["agent"], log["agent"]),
+        (
+            "agent",
+            t("this machine, as {node}: observed, never changed", node=site.node),
+            pids["agent"],
+            log["agent"],
+        ),
     ]
     if site.simulated:
-        names = f"{site.simulated[0]} .. {site.simulated[-1]}: simulated, and healed"
+        names = t(
+            "{first} .. {last}: simulated, and healed", first=site.simulated[0], last=site.simulated[-1]
+        )
         rows.append(("fleet", names, pids["fleet"], log["fleet"]))
-    rows.append(("pages", "the pages that people would get", "", str(site.pages)))
-    rows.append(("data", "everything that is kept", "", str(site.data)))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [f"gpuward is up after {took_s:.1f} s. Ctrl-C stops it.", ""]
+    rows.append(("pages", t("the pages that people would get"), "", str(site.pages)))
+    rows.append(("data", t("everything that is kept"), "", str(site.data)))
+    widths = [max(columns_of(row[column]) for row in rows) for column in range(3)]
+    lines = [t("gpuward is up after {took_s} s. Ctrl-C stops it.", took_s=f"{took_s:.1f}"), ""]
     lines += [
-        f"  {a.ljust(widths[0])}  {b.ljust(widths[1])}  {c.rjust(widths[2])}  {d}" for a, b, c, d in rows
+        f"  {padded(a, widths[0])}  {padded(b, widths[1])}  {padded(c, widths[2], right=True)}  {d}"
+        for a, b, c, d in rows
     ]
     warnings = [line for line in children[1].last_lines(200) if line.startswith(("WARNING", "ERROR"))]
     if warnings:
-        lines += ["", f"Warnings of the agent about {site.node}:", *(f"  {line}" for line in warnings[:8])]
-    lines += ["", "Try in another terminal:", ""]
+        lines += [
+            "",
+            t("Warnings of the agent about {node}:", node=site.node),
+            *(f"  {line}" for line in warnings[:8]),
+        ]
+    lines += ["", t("Try in another terminal:"), ""]
     if site.console_port != 8470:
         lines += [f"  export GPUWARD_URL={site.url}"]
-    lines += ["  gpuward watch                       what happens, as it happens"]
+    tries = {"gpuward watch": t("what happens, as it happens")}
     if site.simulated:
-        lines += [
-            "  gpuward drill gpu-off-bus --wait    a simulated GPU falls off the bus",
-            "  gpuward drill --list                what else can break",
-        ]
-    lines += [
-        "  gpuward incidents                   what is open; then `gpuward explain ID`",
-        "  gpuward nodes                       which nodes are there",
-        "",
-    ]
-    return "\n".join(lines)
+        tries |= {
+            "gpuward drill gpu-off-bus --wait": t("a simulated GPU falls off the bus"),
+            "gpuward drill --list": t("what else can break"),
+        }
+    tries |= {
+        "gpuward incidents": t("what is open; then `gpuward explain ID`"),
+        "gpuward nodes": t("which nodes are there"),
+    }
+    lines += [f"  {typed:<35} {what}" for typed, what in tries.items()]
+    return "\n".join([*lines, ""])

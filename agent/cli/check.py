@@ -83,8 +83,7 @@ def run(options: argparse.Namespace) -> int:
             for name, why in said["blind"].items()
         ]
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        why = t("the agent does not answer ({error})", error=plain(str(error)) or type(error).__name__)
-        said, reasons, doubts = {}, [], [why]
+        said, reasons, doubts = {}, [], [_why(error, options)]
     if doubts:
         verdict = t("unfit") if reasons else t("nothing is known against this node")
         _say(sys.stderr, f"gpuward-agent: {'; '.join(doubts)}: {verdict}")
@@ -94,6 +93,45 @@ def run(options: argparse.Namespace) -> int:
     elif reasons:
         _say(sys.stdout, written("; ".join(reasons)) if options.drain_reason else "\n".join(reasons))
     return 1 if reasons else 0
+
+
+class _NoAnswerError(ValueError):
+    """What came is none; the text is ours."""
+
+
+def _why(error: Exception, options: argparse.Namespace) -> str:
+    """What stands in the way of an answer, and who does what about it."""
+    if isinstance(error, PermissionError):
+        return t(
+            "user {user} may not ask the agent, which answers root and its own user only. Type it as root; in Slurm's programs: "
+            "SlurmdUser must be root (docs/slurm.md)",
+            user=_user(),
+        )
+    if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+        return t(
+            "the agent does not answer: none runs, or not at {path} (check_socket of its agent.toml; --socket names another). On "
+            "this node, as root: systemctl status gpuward-agent",
+            path=plain(options.socket),
+        )
+    if isinstance(error, TimeoutError):
+        return t(
+            "the agent does not answer within {timeout_s} s: it hangs, or has too much to do. On this node, as root: "
+            "systemctl status gpuward-agent",
+            timeout_s=f"{options.timeout:g}",
+        )
+    said = error.strerror if isinstance(error, OSError) else str(error)
+    words = said if isinstance(error, _NoAnswerError) else plain(said or "")
+    return t("the agent does not answer ({error})", error=words or type(error).__name__)
+
+
+def _user() -> str:
+    """The name of whoever asks."""
+    import pwd
+
+    try:
+        return plain(pwd.getpwuid(os.geteuid()).pw_name)
+    except KeyError:
+        return str(os.geteuid())
 
 
 def _asked(path: str, timeout_s: float) -> "dict[str, Any]":
@@ -106,18 +144,15 @@ def _asked(path: str, timeout_s: float) -> "dict[str, Any]":
         while not got.endswith(b"\n"):
             left_s = end_s - time.monotonic()
             if left_s <= 0:
-                raise TimeoutError(t("within {timeout_s} s", timeout_s=f"{timeout_s:g}"))
+                raise TimeoutError
             connection.settimeout(left_s)
-            try:
-                part = connection.recv(65536)
-            except TimeoutError:
-                raise TimeoutError(t("within {timeout_s} s", timeout_s=f"{timeout_s:g}")) from None
+            part = connection.recv(65536)
             got += part
             if not part or len(got) > MAX_ANSWER_BYTES:
-                raise ValueError(t("{got} bytes that are no answer", got=len(got)))
+                raise _NoAnswerError(t("{got} bytes that are no answer", got=len(got)))
     said = json.loads(got)
     if not isinstance(said, dict):
-        raise ValueError(t("no object"))  # noqa: TRY004 - what was read, not what was given to us
+        raise _NoAnswerError(t("no object"))
     return said
 
 

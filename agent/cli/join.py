@@ -35,7 +35,7 @@ from agent.contract.inert import inert
 from agent.contract.messages import clip
 from agent.shared import files, reasons
 from agent.shared.secret_file import nkey_seed
-from agent.shared.words import t
+from agent.shared.words import language, t
 from agent.started import HOST_FILE
 
 PREFIX = "gwj_"
@@ -226,7 +226,8 @@ def _patiently(url: str, trusted: ssl.SSLContext | None, body: bytes) -> dict[st
 
 
 def _exchange(url: str, trusted: ssl.SSLContext | None, body: bytes | None = None) -> dict[str, Any]:
-    request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})  # noqa: S310  checked above
+    headers = {"Content-Type": "application/json", "Accept-Language": language()}
+    request = urllib.request.Request(url, data=body, headers=headers)  # noqa: S310  checked above
     opener = urllib.request.build_opener(
         urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trusted), _NoRedirect()
     )

@@ -200,6 +200,8 @@ class Slurm:
             raise Refused(f"Slurm has no job {job.id}")
         if before.states.isdisjoint(STOPPABLE):  # a job that has ended would run a second time
             raise Refused(f"job {job.id} does not run: {'+'.join(sorted(before.states))}")
+        if before.fixed:
+            raise Refused(f"job {job.id} is not requeued, as it {before.fixed}")
         await wanted()
         await self._cli.requeue(before.leader or before.task or job.id)
         for pause_s in until(min(SETTLE_S, within_s)):

@@ -26,6 +26,7 @@ from brain.actions.slurm_rows import (
     gave_up,
     indices,
     number,
+    suspended,
     written,
 )
 from brain.hostlist import expand
@@ -172,12 +173,12 @@ class Cli:
 
     async def _squeue(self, *which: str) -> list[JobRow]:
         token = secrets.token_hex(8)
-        layout = "".join(f"%{letter}{token}" for letter in "AuaPTSDij")
+        layout = "".join(f"%{letter}{token}" for letter in "AuaPTSDQij")
         says = await self._read(self.squeue, "-h", *which, "-o", layout)
         parts = says.split(token)[:-1]
         rows = []
-        for at in range(0, len(parts) - 8, 9):
-            job, user, account, partition, state, started, nodes, shown, name = parts[at : at + 9]
+        for at in range(0, len(parts) - 9, 10):
+            job, user, account, partition, state, started, nodes, priority, shown, name = parts[at : at + 10]
             rows.append(
                 JobRow(
                     id=job.strip(),
@@ -190,6 +191,7 @@ class Cli:
                     nodes=int(nodes) if _COUNT.fullmatch(nodes) else 0,
                     leader=found[1] if (found := _PART.fullmatch(shown)) else "",
                     task=shown if _TASK.fullmatch(shown) else "",
+                    fixed=suspended({state}, priority.strip()),
                 )
             )
         return rows
@@ -201,7 +203,7 @@ class Cli:
             return row  # it has ended in the meantime
         how = _REQUEUE.search(says)
         fixes = fixed(requeue=how["requeue"] == "1", batch=how["batch"] == "1") if how else ""
-        return replace(row, gpus=parse_gpus(says, node), fixed=fixes)
+        return replace(row, gpus=parse_gpus(says, node), fixed=fixes or row.fixed)
 
     async def _read(self, path: Path, *argv: str) -> str:
         try:

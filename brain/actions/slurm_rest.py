@@ -29,6 +29,7 @@ from brain.actions.slurm_rows import (
     gave_up,
     indices,
     number,
+    suspended,
     written,
 )
 from brain.hostlist import expand
@@ -234,5 +235,6 @@ def _job(job: Mapping[str, Any], states: frozenset[str], at: int, nodes: int) ->
         gpus=indices(str(gres[at]) if at < len(gres) else ""),
         nodes=nodes,
         leader=leader if (leader := _number(job.get("het_job_id"))) not in ("0", "None", "") else "",
-        fixed=fixed(requeue=job.get("requeue") is not False, batch=job.get("batch_flag") is not False),
+        fixed=fixed(requeue=job.get("requeue") is not False, batch=job.get("batch_flag") is not False)
+        or suspended(states, _number(job.get("priority"))),
     )

@@ -1,7 +1,7 @@
 """Nodes and jobs as Slurm reports them, and the port of the ways to reach it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Protocol
@@ -109,6 +109,17 @@ def fixed(*, requeue: bool, batch: bool) -> str:
     if not batch:
         return "is interactive: Slurm requeues batch jobs only"
     return "" if requeue else "was submitted with --no-requeue"
+
+
+def suspended(states: Collection[str], priority: str) -> str:
+    """Why a suspended job is not requeued; empty: it may be, or is not suspended.
+
+    `scontrol suspend` takes its priority away, and a requeued one has none: it would be held (JobHeldAdmin), and a release would
+    run it against the will of whoever has suspended it. One that Slurm itself has suspended, for another job, keeps its priority.
+    """
+    if "SUSPENDED" not in states or priority != "0":
+        return ""
+    return "was suspended by a person: requeued, it would be held (JobHeldAdmin). Whoever did it: scontrol resume or scancel"
 
 
 class SlurmAccess(Protocol):

@@ -102,7 +102,9 @@ async def find(client: Client, cell: str, node: str, command: str) -> StoredBund
     except (ValueError, TypeError, KeyError):
         raise ActionError(f"the description of {node}/{command} cannot be read") from None
     if not (0 <= size <= MAX_BYTES and 0 <= count <= _MAX_CHUNKS):
-        raise ActionError(f"{node}/{command} has {size} bytes: larger than a bundle may be")
+        raise ActionError(
+            f"{node}/{command} has {size} bytes: larger than a bundle may be, {MAX_BYTES} bytes"
+        )
     found = StoredBundle(
         client=client, cell=cell, node=node, command=command, size=size, chunks=count, digest=digest
     )

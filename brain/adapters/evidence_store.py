@@ -42,6 +42,8 @@ SHARE = 0.1  # of the bucket, for one node
 ANSWER_S = 5.0
 # How many bundles a node may announce at once, and how many more per second: after an outage an agent has some dozens.
 ANNOUNCED_BURST, ANNOUNCED_PER_S = 60.0, 1.0
+TOO_LARGE = "brain.evidence_too_large"  # kind of the note
+TELL_S = 60.0  # between two of them about one node
 _MOST_KEPT = 1000  # bundles of one node
 
 
@@ -58,8 +60,14 @@ class _Upload:
 class EvidenceStore:
     """The bundles of one cell. It keeps the uploads under way, and what each node has; with each leadership it begins again."""
 
-    def __init__(self, cell: str, config: EvidenceConfig) -> None:
+    def __init__(
+        self, cell: str, config: EvidenceConfig, note: Callable[[str, str], None] = lambda _kind, _text: None
+    ) -> None:
+        """`note`: tells people, by kind and text, of a bundle that is too large."""
         self._cell = cell
+        self._note = note
+        # Node → when people were told of a bundle of it that is too large.
+        self._told_s: dict[str, float] = {}
         self._most = min(MAX_BYTES, int(config.max_bytes * SHARE))
         self._uploads: dict[str, _Upload] = {}
         self._turns: dict[str, asyncio.Lock] = {}
@@ -108,6 +116,8 @@ class EvidenceStore:
 
     async def _begin(self, client: Client, node: str, bundle: Bundle) -> PartAnswer:
         if why := self._unfit(bundle):
+            if bundle.size > self._most:
+                self._tell_too_large(node, bundle, why)
             return PartAnswer(command=bundle.command, number=-1, word=REFUSED, why=why)
         before = self._uploads.pop(node, None)
         if before is not None and not before.complete:
@@ -119,14 +129,19 @@ class EvidenceStore:
     def _unfit(self, bundle: Bundle) -> str:
         """Why a bundle is not kept; empty: it is."""
         if bundle.size > self._most:
-            return (
-                f"{bundle.size} bytes, and a node may keep {self._most} (evidence.max_bytes, a tenth of it)"
-            )
+            return too_large(bundle.size, self._most)
         if not bundle.size:
             return "it is empty"
         if bundle.chunks != -(-bundle.size // subjects.MAX_BUNDLE_CHUNK):
             return "size and chunks do not fit each other"
         return ""
+
+    def _tell_too_large(self, node: str, bundle: Bundle, why: str) -> None:
+        """People look for it in vain, and only the node has it. One that announces many is told now and then."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._told_s.get(node, -TELL_S) >= TELL_S:
+            self._told_s[node] = now_s
+            self._note(TOO_LARGE, f"{subjects.bundle(node, bundle.command)}: {why}")
 
     async def _chunk(self, client: Client, node: str, chunk: Chunk) -> PartAnswer:
         upload = self._uploads.get(node)
@@ -218,3 +233,12 @@ class EvidenceStore:
 
 def _nobody(_: str) -> None:
     return
+
+
+def too_large(size: int, most: int) -> str:
+    """Why a bundle of so many bytes is not kept, and what can be done."""
+    return (
+        f"the bundle has {size / 1024**2:.1f} MiB and is not kept, as a node may keep {most / 1024**2:.1f} MiB: a tenth of "
+        f"evidence.max_bytes of brain.toml, and at most {MAX_BYTES // 1024**2} MiB. It is on its node, in the folder evidence of "
+        "the agent's data_dir"
+    )

@@ -11,6 +11,7 @@ import hmac
 import secrets
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -25,10 +26,15 @@ from brain.cell.void_tokens import VoidToken, VoidTokens
 from brain.locked_file import LockedFile
 
 MOST_TOKENS = 1000
-UNKNOWN = "this join token is wrong or was revoked: make another (`gpuward cell token`)"
-EXPIRED = "this join token has expired: make another (`gpuward cell token`)"
 BY_HAND = "add-node"
 MOST_REVOKED = 10_000  # a cell has no more nodes
+
+
+class TokenRefusal(StrEnum):
+    """Why a join token lets nobody in."""
+
+    UNKNOWN = "this join token is wrong or was revoked: make another (`gpuward cell token`)"
+    EXPIRED = "this join token has expired: make another (`gpuward cell token`)"
 
 
 class _Model(BaseModel):
@@ -199,9 +205,9 @@ class CellRegistry:
             token = found.tokens.get(id_)
             void = id_ in turned_out.tokens or id_ in self._void.all()
             if token is None or void or not _right(found, id_, secret):
-                raise Refused(UNKNOWN)
+                raise Refused(TokenRefusal.UNKNOWN)
             if now >= token.expires_at:
-                raise Refused(EXPIRED)
+                raise Refused(TokenRefusal.EXPIRED)
             if not fnmatchcase(name, token.nodes):
                 raise Refused(
                     f"this join token is for nodes {token.nodes!r}, not for {name!r}: join under a name that fits (--node), or "

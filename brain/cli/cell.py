@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from agent.contract.errors import ConfigError
-from agent.shared.words import t
+from agent.shared.words import language, t
+from brain import sentences
 from brain.cell import by_hand
 from brain.cell.authority import Authority
 from brain.cell.invitation import check_url, invitation
@@ -117,7 +118,7 @@ def add_node(name: str, public: str, path: Path | None, data: Path | None) -> No
         _done(config, f"let node {name} in")
         click.echo(t("node {name} may connect", name=name))
         if more := by_hand.todo(config, name, joined=True):
-            click.echo(t("Not done yet: {more}.", more=more))
+            click.echo(t("Not done yet: {more}.", more=sentences.told(more, language())))
 
 
 @cell.command()
@@ -185,9 +186,9 @@ def revoke(what: str, path: Path | None, data: Path | None) -> None:
     with in_cell(path, data) as config:
         revoked = registry_of(config).revoke(what, by=_operator(), now=time.time())
         _done(config, f"revoked {revoked}")
-        click.echo(t("revoked: {revoked}", revoked=revoked))
+        click.echo(t("revoked: {revoked}", revoked=sentences.told(revoked, language())))
         if revoked.startswith("node ") and (more := by_hand.todo(config, what, joined=False)):
-            click.echo(t("Not done yet: {more}.", more=more))
+            click.echo(t("Not done yet: {more}.", more=sentences.told(more, language())))
 
 
 @cell.command()

@@ -146,6 +146,16 @@ def run(mounted: Mapping[str, Callable[[], click.Command]], args: Sequence[str] 
         sys.exit(_status(group(mounted), without_lang(given)))
 
 
+def _told(error: GpuwardError) -> str:
+    """What it says, in the language that is spoken, as far as it is a sentence of ours."""
+    text = str(error)
+    if language() != "en":
+        from brain import sentences
+
+        text = sentences.told(text, language())
+    return inert_lines(text)
+
+
 def _status(command: click.Command, args: Sequence[str]) -> int:
     try:
         return command.main(args, prog_name="gpuward", standalone_mode=False) or 0
@@ -155,7 +165,7 @@ def _status(command: click.Command, args: Sequence[str]) -> int:
     except click.Abort:
         return 130
     except ConfigError as error:
-        click.echo(f"gpuward: {inert_lines(str(error))}", err=True)
+        click.echo(f"gpuward: {_told(error)}", err=True)
         return 2
     except OSError as error:
         if error.filename is None:
@@ -164,5 +174,5 @@ def _status(command: click.Command, args: Sequence[str]) -> int:
         click.echo(f"gpuward: {inert_lines(str(error.filename))}: {error.strerror}{action}", err=True)
         return 2
     except GpuwardError as error:
-        click.echo(f"gpuward: {inert_lines(str(error))}", err=True)
+        click.echo(f"gpuward: {_told(error)}", err=True)
         return 1

@@ -50,7 +50,9 @@ def run(path: Path | None, data: Path | None, port: int | None, verbose: bool, c
         _run_or_check(path, data, port, verbose=verbose, check=check)
     except WrongText as error:
         if check:
-            raise
+            raise WrongText(
+                asyncio.run(as_start.with_the_rest(path, str(error))) if path else str(error)
+            ) from error
         click.echo(f"gpuward: {inert_lines(str(error))}", err=True)
         raise click.exceptions.Exit(WRONG_TEXT) from error
 

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from math import inf
 
 from aiohttp import hdrs, web
 
@@ -24,9 +25,11 @@ from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView, BundleView, History
 from brain.console.reading import Reading
 from brain.console.sending import send
-from brain.console.speech import quoted
+from brain.console.speech import quoted, told
 
 _log = logging.getLogger(__name__)
+TOO_LARGE = "brain.evidence_too_large"  # kind of a note (brain/adapters/evidence_store.py)
+MOST_NOTES = 1000  # of that kind that are looked through
 AT_ONCE, OF_ONE = 6, 2  # downloads, and those of one person: each reads from NATS as it is read
 WAIT_S = 10.0  # for a place
 
@@ -52,8 +55,13 @@ class Bundles:
     @contextlib.asynccontextmanager
     async def opened(self, request: web.Request, id_: str) -> AsyncIterator[Found]:
         """The bundle that an id means. HTTPNotFound: there is none; HTTPServiceUnavailable: not now."""
-        async with self._reading.read(request, lambda history: bundle_of(history, id_).encode()) as found:
-            name = found.decode()
+
+        def asked(history: History) -> bytes:
+            name = bundle_of(history, id_)
+            return f"{name}\n{why_not_kept(history, name) if name else ''}".encode()
+
+        async with self._reading.read(request, asked) as found:
+            name, _, why = found.decode().partition("\n")
         if not name:
             raise web.HTTPNotFound(
                 text=t("{id} has no evidence bundle: see `gpuward explain`", id=quoted(id_))
@@ -64,13 +72,14 @@ class Bundles:
         self._held[who] += 1
         try:
             async with _place(self._places):
-                yield Found(name=name, bundle=await self._bundle(name))
+                yield Found(name=name, bundle=await self._bundle(name, why))
         finally:
             self._held[who] -= 1
             if not self._held[who]:
                 del self._held[who]
 
-    async def _bundle(self, name: str) -> BundleView:
+    async def _bundle(self, name: str, why: str) -> BundleView:
+        """`why`: it was not kept, as far as is noted."""
         node, _, command = name.partition("/")
         try:
             bundle = await self._brain.evidence(subjects.token(node, "node"), command)
@@ -78,6 +87,8 @@ class Bundles:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         except (ActionError, ConfigError) as error:
             raise web.HTTPNotFound(text=str(error)) from error
+        if bundle is None and why:
+            raise web.HTTPNotFound(text=f"{name}: {told(why)}")
         if bundle is None:
             raise web.HTTPNotFound(
                 text=t(
@@ -144,6 +155,23 @@ def _later(why: str) -> web.HTTPException:
     return web.HTTPServiceUnavailable(
         text=f"{why}: try again in {WAIT_S:.0f} s", headers={hdrs.RETRY_AFTER: f"{WAIT_S:.0f}"}
     )
+
+
+def why_not_kept(history: History, name: str) -> str:
+    """What is noted of a bundle that was too large; empty: nothing."""
+    notes = history.notes_page(
+        kind=TOO_LARGE,
+        incident="",
+        run="",
+        scope="",
+        who="",
+        since=0.0,
+        until=inf,
+        before="",
+        limit=MOST_NOTES,
+    )
+    texts = (str(note["text"]).partition(": ") for note in notes or ())
+    return next((why for of, _, why in texts if of == name), "")
 
 
 def bundle_of(history: History, id_: str) -> str:

@@ -19,6 +19,7 @@ from brain.console.needs import items
 from brain.console.needs.verbs import Allowed
 from brain.console.reading import Reading, Rests
 from brain.console.speech import quoted
+from brain.core.state import IncidentState, State
 
 
 def routes(brain: BrainView, reading: Reading) -> list[Route]:
@@ -52,11 +53,15 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
         def work(history: History) -> bytes:
             found = explain(history, state, id_, traced=brain.config.traces.on, judge=judge)
             if found is None:
-                raise _unknown(history, id_) or web.HTTPNotFound(
-                    text=t(
-                        "no incident {id}, and nothing else of that id: explain takes {have}",
-                        id=quoted(id_),
-                        have=t(HAVE),
+                raise (
+                    _unknown(history, id_)
+                    or _place(state, id_)
+                    or web.HTTPNotFound(
+                        text=t(
+                            "no incident {id}, and nothing else of that id: explain takes {have}",
+                            id=quoted(id_),
+                            have=t(HAVE),
+                        )
                     )
                 )
             return encoded(found.model_copy(update={"verbs": items.of_chain(found, allowed)}))
@@ -82,6 +87,25 @@ def routes(brain: BrainView, reading: Reading) -> list[Route]:
         serve(table.RUNS, runs),
         serve(table.RUN, run),
     ]
+
+
+def _place(state: State, id_: str) -> web.HTTPNotFound | None:
+    """Where the id is a node's name or a scope: what is open there. None: it is neither."""
+    scope = id_ if "/" in id_ else f"node/{id_}"
+    there = sorted(
+        one.id
+        for one in state.incidents.values()
+        if one.state is not IncidentState.CLOSED and (one.scope == scope or f"node/{one.node}" == scope)
+    )
+    if not there and scope.removeprefix("node/") not in state.nodes:
+        return None
+    return web.HTTPNotFound(
+        text=t(
+            "{id} is a place, and explain takes an id. Open there: {incidents}. Why a rule does not match there: --why-not RULE",
+            id=quoted(id_),
+            incidents=", ".join(there) or "-",
+        )
+    )
 
 
 def _unknown(history: History, id_: str) -> web.HTTPNotFound | None:

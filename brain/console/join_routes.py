@@ -17,13 +17,14 @@ from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
 from brain.cell import by_hand
 from brain.cell.authority import Authority
-from brain.cell.registry import EXPIRED, UNKNOWN, CellRegistry, TurnedOut
+from brain.cell.registry import CellRegistry, TokenRefusal, TurnedOut
 from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 from brain.console.access.door import Door
 from brain.console.access.route import Route
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
+from brain.console.speech import told
 
 PATH = "/api/join"  # without a version: agents of any version join there
 BEHIND_S = 60.0  # by less, clocks differ anywhere
@@ -40,7 +41,7 @@ def routes(
     def why(error: Refused) -> str:
         """With what `gpuward cell token`, which goes by this machine's clock, has to make up for."""
         behind_s = clock() - time.time()
-        if str(error) != EXPIRED or behind_s < BEHIND_S:
+        if str(error) != TokenRefusal.EXPIRED or behind_s < BEHIND_S:
             return str(error)
         return (
             f"{error}. This brain's clock is {behind_s / 3600:.1f} hours behind the log's time: set it right, or make the token "
@@ -57,9 +58,9 @@ def routes(
         try:
             newest = trust.state().newest
             if not registry.knows(given["id"], given["secret"]):
-                door.refused("join", f"{calls_itself}: {UNKNOWN}")
+                door.refused("join", f"{calls_itself}: {TokenRefusal.UNKNOWN}")
                 door.count_wrong_join()
-                raise web.HTTPForbidden(text=UNKNOWN)
+                raise web.HTTPForbidden(text=told(TokenRefusal.UNKNOWN))
             _check_key(brain, registry)
             node = await asyncio.to_thread(
                 registry.join,
@@ -72,9 +73,9 @@ def routes(
             )
         except Refused as error:
             door.refused(f"join {given['id']}", f"{calls_itself}: {why(error)}")
-            raise web.HTTPForbidden(text=why(error)) from error
+            raise web.HTTPForbidden(text=told(why(error))) from error
         except ConfigError as error:
-            raise web.HTTPServiceUnavailable(text=str(error)) from error
+            raise web.HTTPServiceUnavailable(text=told(str(error))) from error
         brain.note("access.joined", f"node {given['node']} has joined by token {given['id']}")
         return json_answer(
             {
@@ -85,7 +86,7 @@ def routes(
                 "ca": _ca_of_nats(brain.config, authority),
                 "trusted_keys": dict(newest.keys) if newest else _trusted(brain.config.signing_key),
                 "trust_serial": newest.serial if newest else 0,
-                "todo": by_hand.todo(brain.config, given["node"], joined=True),
+                "todo": told(by_hand.todo(brain.config, given["node"], joined=True)),
             }
         )
 
@@ -107,14 +108,18 @@ def _check_key(brain: BrainView, registry: CellRegistry) -> None:
     """HTTPServiceUnavailable: other nodes obey another brain's key, as far as is known, and none this one's."""
     if not registry.had_nodes() and any(cause == _TWO_KEYS for cause, _, _ in brain.troubles()):
         raise web.HTTPServiceUnavailable(
-            text="this brain's key is not the one of the cell, as `gpuward status` says there: join at another brain, or later"
+            text=told(
+                "this brain's key is not the one of the cell, as `gpuward status` says there: join at another brain, or later"
+            )
         )
 
 
 def _turned_out(brain: BrainView) -> TurnedOut:
     """What the log says. HTTPServiceUnavailable: it is not read yet, and the registry alone may be from a backup."""
     if not brain.live.caught_up:
-        raise web.HTTPServiceUnavailable(text="this brain has not read its log yet: try again in a moment")
+        raise web.HTTPServiceUnavailable(
+            text=told("this brain has not read its log yet: try again in a moment")
+        )
     state = brain.live.state
     return TurnedOut(nodes=dict(state.shut_out), tokens=frozenset(state.void_tokens))
 
@@ -123,9 +128,9 @@ async def _given(request: web.Request) -> dict[str, str]:
     try:
         raw: Any = orjson.loads(await request.read())
     except orjson.JSONDecodeError as error:
-        raise web.HTTPBadRequest(text="the body must be JSON") from error
+        raise web.HTTPBadRequest(text=told("the body must be JSON")) from error
     if not isinstance(raw, dict) or any(not isinstance(raw.get(key), str) for key in _KEYS):
-        raise web.HTTPBadRequest(text=f"needs the texts {', '.join(_KEYS)}")
+        raise web.HTTPBadRequest(text=told(f"needs the texts {', '.join(_KEYS)}"))
     return {key: raw[key] for key in _KEYS}
 
 

@@ -1,12 +1,13 @@
 """Chooses the channels of a page, and goes on to the next when one fails."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent.contract.errors import ActionError, ConfigError, TimedOut
+from agent.contract.errors import ActionError, TimedOut
+from brain.all_wrong import AllWrong
 from brain.core.paging import queue
 from brain.core.state import State
 from brain.notify.base import Channel, RefreshedChannel, RememberingChannel
@@ -19,6 +20,7 @@ from brain.traces.ids import trace_id
 from brain.unreadable import answered_by
 
 ONCALL = "oncall"
+LOG = "log"  # the channel of a site that has configured none
 _REMEMBERED = 10_000  # alerts
 
 # One line for each type of channel: a function (name, its table, "channels.<name>" for errors, the way out) -> Channel.
@@ -201,15 +203,22 @@ def build(
         if isinstance(channel, RememberingChannel):
             channel.remember_in(data_dir)
     if not built:
-        built = {"log": PageLog("log", data_dir / "pages.log")}
-    for group, names in groups.items():
-        for name in names:
-            if name not in built:
-                raise ConfigError(f"groups.{group}: there is no channel {name!r} (have: {', '.join(built)})")
-        if not names:
-            raise ConfigError(f"groups.{group}: needs at least one channel")
+        built = {LOG: PageLog(LOG, data_dir / "pages.log")}
+    check_groups(groups, built)
     named = {ONCALL: list(built)} | {name: list(names) for name, names in groups.items()}
     return Notifier(built, named, traced=traced)
+
+
+def check_groups(groups: Mapping[str, Sequence[str]], channels: Collection[str]) -> None:
+    """ConfigError: a line for each channel that a group names and that is none of `channels`."""
+    wrong = AllWrong()
+    for group, names in groups.items():
+        for name in names:
+            if name not in channels:
+                wrong.add(f"groups.{group}: there is no channel {name!r} (have: {', '.join(channels)})")
+        if not names:
+            wrong.add(f"groups.{group}: needs at least one channel")
+    wrong.end()
 
 
 def _channel(name: str, table: Any, way: Outgoing) -> Channel:

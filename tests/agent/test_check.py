@@ -112,6 +112,42 @@ def test_who_may_ask(tmp_path: Path, fake: FakeNvml, path: Path) -> None:
         assert not path.with_name("check.sock.part").exists()
 
 
+@pytest.mark.root
+def test_another_user_is_told_who_may_ask(tmp_path: Path, fake: FakeNvml, path: Path) -> None:
+    """Not only that it may not: fit all the same, and who types it."""
+    path.parent.chmod(0o755)
+    with agent(tmp_path, fake, socket=path):
+        asked = as_nobody(path)
+    assert (asked.returncode, asked.stdout) == (0, "")
+    assert "user nobody may not ask the agent" in asked.stderr
+    assert "Type it as root" in asked.stderr
+    assert "SlurmdUser" in asked.stderr
+
+
+def as_nobody(path: Path) -> subprocess.CompletedProcess[str]:
+    """The check, by a user who may not ask. What it imports is read before: not everybody may read a checkout."""
+    program = (
+        "import os, sys, json, locale, pwd, agent.cli.check as check; os.setgroups([]); os.setgid(65534); os.setuid(65534); "
+        f"sys.exit(check.main(['--socket', {str(path)!r}]))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_no_agent_is_told_with_what_to_type(path: Path, there: bool) -> None:
+    """Neither a socket, nor one that nobody serves any more, is only a number of an error."""
+    if there:
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(path))
+    asked = check(path)
+    assert (asked.returncode, asked.stdout) == (0, "")
+    assert f"none runs, or not at {path}" in asked.stderr
+    assert "systemctl status gpuward-agent" in asked.stderr
+    assert "Errno" not in asked.stderr
+
+
 def connected(client: socket.socket, path: Path) -> bool:
     """Has it been let in? Not while too many wait."""
     return client.connect_ex(str(path)) == 0

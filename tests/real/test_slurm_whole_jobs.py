@@ -132,3 +132,43 @@ async def test_no_job_is_stopped_while_another_one_cannot_be(cluster: Cluster) -
     assert "[inc-7]" in await slurm.drained("gpu1")
     cluster.run("scancel", fixed)
     assert (await actions.Drain(lambda _: slurm).run(REQUEUE)).data["jobs_left"] == 0
+
+
+async def test_a_job_that_a_person_has_suspended_is_left_alone(cluster: Cluster) -> None:
+    """Requeued, Slurm would hold it for good (JobHeldAdmin), and released it would run against that person's will."""
+    slurm = built(cluster)
+    job = await asyncio.to_thread(cluster.submit, "gpu1")
+    other = await asyncio.to_thread(cluster.submit, "gpu1")
+    cluster.run("scontrol", "suspend", job)
+    with pytest.raises(ActionError, match=rf"no job was stopped.*: {job} was suspended by a person"):
+        await actions.Drain(lambda _: slurm).run(REQUEUE)
+    (asked,) = [one for one in await slurm.jobs("gpu1") if one.id == job]
+    with pytest.raises(Refused, match=r"was suspended by a person.*scontrol resume or scancel"):
+        await slurm.requeue(asked)
+    assert [cluster.job(one)[0] for one in (job, other)] == ["SUSPENDED", "RUNNING"]
+    cluster.run("scontrol", "resume", job)
+    assert (await actions.Drain(lambda _: slurm).run(REQUEUE)).data["jobs_left"] == 0
+    cluster.until(lambda: cluster.job(job)[0] == "PENDING", "it does not wait")
+    assert "Held" not in cluster.reason(job)
+
+
+GANG = """PreemptType=preempt/partition_prio
+PreemptMode=SUSPEND,GANG
+PartitionName=low Nodes=ALL PriorityTier=1 OverSubscribe=FORCE:1 State=UP
+PartitionName=high Nodes=ALL PriorityTier=10 OverSubscribe=FORCE:1 State=UP"""
+
+
+async def test_a_job_that_slurm_has_suspended_for_another_one_is_requeued() -> None:
+    """Preempted by gang scheduling it keeps its priority: nobody's will, and no hold."""
+    with slurm_cluster.cluster(GANG) as cluster:
+        slurm = built(cluster)
+        whole = ("--parsable", "-w", "gpu1", "-n", "8", "-o", f"{cluster.folder}/jobs/%j.out")
+        script = (str(cluster.folder / "job.sh"), "120")
+        low = cluster.run("sbatch", *whole, "-p", "low", *script).strip()
+        cluster.until(lambda: cluster.job(low)[0] == "RUNNING", "it does not run")
+        cluster.run("sbatch", *whole, "-p", "high", *script)
+        cluster.until(lambda: cluster.job(low)[0] == "SUSPENDED", "it is not suspended")
+        assert [one.fixed for one in await slurm.jobs("gpu1")] == ["", ""]
+        assert (await actions.Drain(lambda _: slurm).run(REQUEUE)).data["jobs_left"] == 0
+        cluster.until(lambda: cluster.job(low)[0] == "PENDING", "it does not wait")
+        assert "Held" not in cluster.reason(low)

@@ -11,6 +11,7 @@ from nats.aio.client import Client
 from nats.js.manager import JetStreamManager
 
 from agent.contract.bundle_parts import KEPT, REFUSED, Bundle, Chunk, decode_part_answer, encode_part
+from agent.contract.subjects import MAX_BUNDLE_CHUNK
 from brain.adapters import evidence, evidence_store
 from brain.adapters.evidence_store import EvidenceStore
 from brain.nats_config import EvidenceConfig
@@ -122,6 +123,23 @@ async def test_announcing_costs_little_and_has_a_pace(
     await _kept(store, bus, "inc-30")
     assert len(asked) == 30, "once, after another brain may have written"
     attacked(record_property, 31)
+
+
+async def test_a_bundle_that_is_too_large_is_told_with_its_size_and_the_limit(bus: Client) -> None:
+    """To people, not only to the node; and once in a while, however often a node announces one."""
+    notes: list[tuple[str, str]] = []
+    store = EvidenceStore("default", KEEP, lambda *note: notes.append(note))
+    store.begin(Open(), quiet)
+    size = 200 * 1024**2
+    large = Bundle(
+        command="inc-1", file="b.tar.gz", digest="SHA-256=", size=size, chunks=-(-size // MAX_BUNDLE_CHUNK)
+    )
+    for _ in range(5):
+        answer = decode_part_answer(await store.take(bus, "n1", encode_part(large)))
+        assert answer.word == REFUSED
+        assert "the bundle has 200.0 MiB and is not kept, as a node may keep" in answer.why
+        assert "evidence.max_bytes of brain.toml, and at most 64 MiB" in answer.why
+    assert notes == [(evidence_store.TOO_LARGE, f"n1/inc-1: {answer.why}")]
 
 
 async def test_the_oldest_bundles_of_the_node_make_room(bus: Client, monkeypatch: pytest.MonkeyPatch) -> None:

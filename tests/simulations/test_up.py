@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -121,6 +122,18 @@ def test_two_ups_cannot_share_a_folder(tmp_path: Path) -> None:
         pass
     with local_site.locked(tmp_path):
         pass
+
+
+def test_what_a_killed_up_has_left_is_waited_for(tmp_path: Path) -> None:
+    """Its parts hold the folder until they have ended; one that runs is not waited for."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    with local_site.locked(tmp_path) as lock:
+        left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"], pass_fds=(lock,))
+    (tmp_path / "up.lock").write_text(f"{gone.pid}\n")
+    with local_site.locked(tmp_path, patience_s=60.0):
+        assert left.poll() is not None or not Path(f"/proc/{left.pid}/fd/{lock}").exists()
+    left.wait()
 
 
 def python(code: str, log: Path) -> ChildProcess:

@@ -14,6 +14,7 @@ from itertools import islice
 
 from agent.contract.coverage import BEGUN, MARKERS
 from agent.contract.errors import ConfigError
+from agent.shared.words import t
 
 _BLOCK = 64  # lines that are kept or left out together
 _SHAPES = 50_000  # texts without their digits that are remembered
@@ -154,8 +155,12 @@ class Sieve:
             self._kept_position = first + number
         if len(found.lines) > MOST_KEPT or self._characters > MOST_CHARACTERS:
             raise ConfigError(
-                f"more than {MOST_KEPT:,} lines or {MOST_CHARACTERS:,} characters of it may mean something: give the part that "
-                "you want to know about, e.g. with `tail -n 1000000`"
+                t(
+                    "more than {lines} lines or {characters} characters of it may mean something: give the part that you want "
+                    "to know about, e.g. with `tail -n 1000000`",
+                    lines=f"{MOST_KEPT:,}",
+                    characters=f"{MOST_CHARACTERS:,}",
+                )
             )
 
     def _repeats(self, line: str) -> bool:

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from agent.contract.inert import inert
 from agent.contract.messages import clip
+from agent.shared.words import t
 from brain.chat_config import PagerDutyChatConfig
 from brain.console.access.door import Door
 from brain.console.access.limits import Limits
@@ -19,6 +20,7 @@ from brain.console.brain_view import BrainView
 from brain.console.chat.once import Once
 from brain.console.chat.words import Said
 from brain.console.operator_commands import say
+from brain.console.speech import in_language, told, told_note
 from brain.core import ids
 from brain.core.pack.spec import Scalar
 
@@ -79,14 +81,20 @@ class Desk:
         """Notes that somebody who may do nothing said something; what they are told."""
         who, table = inert(clip(sender, 80)), f"[chat.{self.platform}.users]"
         name = self._users.get(sender, "")
-        why = (
-            f"{name}, who is {who} in {table}, is not in [console.users]"
-            if name
-            else f"{who} is nobody of {table}"
-        )
-        self._door.refused(f"{self.platform} {who}", f"{self.platform}: {why}")
+
+        def why() -> str:
+            if not name:
+                return t("{who} is nobody of {table}", who=who, table=table)
+            return t(
+                "{name}, who is {who} in {table}, is not in [console.users]", name=name, who=who, table=table
+            )
+
+        with in_language("en"):  # as all that is noted
+            self._door.refused(f"{self.platform} {who}", f"{self.platform}: {why()}")
         return ChatAnswer(
-            text=f"gpuward does not know you: {why}. An administrator can change that in brain.toml"
+            text=t(
+                "gpuward does not know you: {why}. An administrator can change that in brain.toml", why=why()
+            )
         )
 
     async def take(self, request: web.Request, said: Said, now: float) -> ChatAnswer:
@@ -95,13 +103,13 @@ class Desk:
         if person is None:
             return self.stranger(said.sender)
         if self._pace.too_many(said.sender, now):
-            return ChatAnswer(text="too many words at once: try again in a moment", later=True)
+            return ChatAnswer(text=t("too many words at once: try again in a moment"), later=True)
         if self.once.again(said.id, now):
-            return ChatAnswer(text="gpuward has heard this already", good=True)
-        told = await self._said(request, person, said.verb, said.args, said.id)
-        if told.later:
+            return ChatAnswer(text=t("gpuward has heard this already"), good=True)
+        came = await self._said(request, person, said.verb, said.args, said.id)
+        if came.later:
             self.once.forget(said.id)
-        return told
+        return came
 
     async def _said(
         self, request: web.Request, person: Person, verb: str, args: Mapping[str, Scalar], id_: str
@@ -133,7 +141,7 @@ class Desk:
 
 def _words(said: SaidShape) -> str:
     if said.waiting or said.refused:
-        return said.waiting or said.refused
+        return told(said.waiting or said.refused)
     if not said.handled:
-        return "it stands on the log, and is not handled yet"
-    return "; ".join(note.text for note in said.notes) or "done"
+        return t("it stands on the log, and is not handled yet")
+    return "; ".join(told_note(note.kind, note.text) for note in said.notes) or t("done")

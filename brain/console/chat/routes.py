@@ -26,6 +26,7 @@ from brain.console.chat.desk import ChatAnswer, Desk
 from brain.console.chat.once import Once
 from brain.console.chat.refused import Forged, Odd, SameMoment
 from brain.console.chat.words import NotUnderstood, Said, of_button, of_text
+from brain.console.speech import in_language
 from brain.core.pack.spec import Scalar
 from brain.outgoing import outgoing
 
@@ -78,7 +79,7 @@ class ChatRoutes:
             self._background.start(go_on(), "slack button").add_done_callback(_failed)
             return web.Response()
 
-        return [self._route("/chat/slack", "slack", take, media=_FORM)]
+        return [self._route("/chat/slack", "slack", take, want.language, media=_FORM)]
 
     def _feishu(self, config: ChatConfig) -> list[Route]:
         if (want := config.feishu) is None:
@@ -97,7 +98,7 @@ class ChatRoutes:
             told = await self._button(request, desk, pressed.sender, pressed.id, pressed.value)
             return json_answer(feishu.toast(told.text, good=told.good))
 
-        return [self._route("/chat/feishu", "feishu", take)]
+        return [self._route("/chat/feishu", "feishu", take, want.language)]
 
     def _dingtalk(self, config: ChatConfig) -> list[Route]:
         if (want := config.dingtalk) is None:
@@ -117,7 +118,7 @@ class ChatRoutes:
             told = await self._text(request, desk, written.sender, written.id, written.text)
             return json_answer(dingtalk.answer(told.text))
 
-        return [self._route("/chat/dingtalk", "dingtalk", take)]
+        return [self._route("/chat/dingtalk", "dingtalk", take, want.language)]
 
     def _wecom(self, config: ChatConfig) -> list[Route]:
         if (want := config.wecom) is None:
@@ -144,8 +145,8 @@ class ChatRoutes:
             return web.Response(body=wecom.answer(keys, said, told.text, now), content_type=_XML)
 
         return [
-            self._route("/chat/wecom", "wecom", verify, method=hdrs.METH_GET),
-            self._route("/chat/wecom", "wecom", take, media=_XML),
+            self._route("/chat/wecom", "wecom", verify, want.language, method=hdrs.METH_GET),
+            self._route("/chat/wecom", "wecom", take, want.language, media=_XML),
         ]
 
     def _pagerduty(self, config: ChatConfig) -> list[Route]:
@@ -172,7 +173,7 @@ class ChatRoutes:
                 raise web.HTTPServiceUnavailable(text=told.text)
             return web.Response(status=204)
 
-        return [self._route("/chat/pagerduty", "pagerduty", take)]
+        return [self._route("/chat/pagerduty", "pagerduty", take, want.language)]
 
     async def _button(
         self, request: web.Request, desk: Desk, sender: str, id_: str, value: object
@@ -203,13 +204,15 @@ class ChatRoutes:
         path: str,
         platform: str,
         handler: Callable[[web.Request], Awaitable[web.Response]],
+        language: str,
         *,
         method: str = hdrs.METH_POST,
         media: str = "application/json",
     ) -> Route:
         async def guarded(request: web.Request) -> web.Response:
             try:
-                return await handler(request)
+                with in_language(language):
+                    return await handler(request)
             except Forged as error:
                 self._door.refused(f"chat {platform}", f"a request that is not {platform}'s: {error}")
                 await self._door.hold_back(request)

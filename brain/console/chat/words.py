@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from agent.shared.words import t
 from brain.chat_words import CHINESE, HOLD_S, MAX_VALUE
 from brain.console.api.verbs import CommandBody
 from brain.core.pack.spec import Scalar
@@ -50,7 +51,7 @@ def of_button(value: object, who: str) -> tuple[str, dict[str, Scalar]]:
         except orjson.JSONDecodeError:
             value = None
     if not isinstance(value, dict) or set(value) != {"verb", "args"} or not isinstance(value["args"], dict):
-        raise NotUnderstood("this button is not gpuward's")
+        raise NotUnderstood(t("this button is not gpuward's"))
     return _checked(value["verb"], value["args"], who)
 
 
@@ -69,18 +70,18 @@ def of_text(text: str, who: str) -> tuple[str, dict[str, Scalar]]:
         case "hold" if first:
             args = {"scope": first} | ({"why": more} if more else {})
         case _:
-            raise NotUnderstood(f"say one of: {USAGE}")
+            raise NotUnderstood(t("say one of: {usage}", usage=USAGE))
     return _checked(verb, args, who)
 
 
 def _checked(verb: object, args: Mapping[str, Any], who: str) -> tuple[str, dict[str, Scalar]]:
     known = _ARGS.get(verb) if isinstance(verb, str) else None
     if known is None or set(args) - known or (verb == "approve" and not args.get("rung")):
-        raise NotUnderstood(f"from a chat these count: {USAGE}")
+        raise NotUnderstood(t("from a chat these count: {usage}", usage=USAGE))
     given = dict(args)
     if verb == "hold":
         given = {"why": f"{who} holds it from a chat", **given, "for_s": HOLD_S}
     try:
         return CommandBody.model_validate({"verb": verb, "args": given}).said
     except ValidationError as error:
-        raise NotUnderstood(f"say one of: {USAGE}") from error
+        raise NotUnderstood(t("say one of: {usage}", usage=USAGE)) from error

@@ -295,3 +295,5 @@ without-a-reason = 没有原因
 has-no-controller-nothing-would-start-it-again = 没有控制器：不会有什么重新启动它
 is-interactive-slurm-requeues-batch-jobs-only = 是交互式作业：Slurm 只会把批处理作业重新排队
 was-submitted-with-no-requeue = 提交时带有 --no-requeue
+s-was-suspended-by-a-person-requeued-it-would-be-9615766e = 已被人挂起：重新排队后会一直被扣住（JobHeldAdmin）。请挂起它的人：scontrol resume 或 scancel
+job-job-is-not-requeued-as-it-fixed = 作业 { $job } 不会重新排队：它{ $fixed }

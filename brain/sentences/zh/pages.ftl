@@ -41,6 +41,6 @@ taken-over = 已接管，
 the-node-is-healthy-give-it-back = 节点正常：归还
 the-whole-chain-back-to-the-kernel-line = 完整链条，直到内核日志行
 the-whole-chain-of-one-of-them = 其中一个的完整链条
-there-is-no-drill-name-have-drills = 没有演练 { $name }（可选：{ $drills }）
+there-is-no-drill-name-meant = 没有演练 { $name }{ $meant }
 there-is-no-group-group-oncall-is-told = 没有组 { $group }，改为通知 { $oncall }
 want-do-list-or-do-inject-name-node = 需要（do: list）或（do: inject, name: ..., node: ...）

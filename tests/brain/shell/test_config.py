@@ -94,14 +94,20 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"settings": {"tickets": {"to": "t", "severities": ["P4"]}}, "groups": {"t": ["log"]}},
         "settings.tickets.severities.0: ",
     ),
-    ({"settings": {"zone": "Mars/Olympus"}}, "site.toml: the tz database has no zone 'Mars/Olympus'"),
+    (
+        {"settings": {"zone": "Mars/Olympus"}},
+        "site.toml: settings.zone: the tz database has no zone 'Mars/Olympus'",
+    ),
     ({"settings": {"disruptive_runs": -1}}, "site.toml: settings.disruptive_runs: -1 is not 0 to 1,000"),
     ({"settings": {"shared_share": 40}}, "site.toml: settings.shared_share: 40 is not 0 to 1"),
     ({"settings": {"page_repeat_s": [300, 0]}}, "site.toml: settings.page_repeat_s: 0 is not 10 to 604,800"),
     ({"settings": {"page_repeat_s": []}}, "give at least one pause"),
     ({"lease_ttl_s": 3600}, "site.toml: lease_ttl_s: Input should be less than or equal to 60"),
-    ({"cell": "a.b"}, "site.toml: cell 'a.b' must be"),
-    ({"nats": {"embedded": {"nodes": {"n.1": "U"}}}}, "site.toml: nats.embedded.nodes: node 'n.1' must be"),
+    ({"cell": "a.b"}, "site.toml: cell: cell 'a.b' must be"),
+    (
+        {"nats": {"embedded": {"nodes": {"n.1": "U"}}}},
+        "site.toml: nats.embedded.nodes.n.1: node 'n.1' must be",
+    ),
 ]
 
 

@@ -25,6 +25,11 @@ REFUSED: dict[str, tuple[Callable[[Client], Any], str, str]] = {
         "no incident 'inc-none', and nothing else of that id: explain takes an incident (inc-…",
         "没有故障 'inc-none'，也没有其他东西使用该编号：explain 接受故障（inc-…",
     ),
+    "a node for an id": (
+        lambda client: client.get("explain", "n1"),
+        "'n1' is a place, and explain takes an id. Open there: inc-",
+        "'n1' 是一个位置，而 explain 需要编号。那里未结束的：inc-",
+    ),
     "an unknown run": (lambda client: client.get("runs", "x.r1"), "no run 'x.r1'", "没有运行 'x.r1'"),
     "an unknown node": (lambda client: client.get("nodes", "n99"), "no node 'n99'", "没有节点 'n99'"),
     "an unknown card": (lambda client: client.get("cards", "c99"), "no card 'c99'", "没有卡 'c99'"),

@@ -61,4 +61,6 @@ url-does-not-answer-reason = { $url } 没有回答：{ $reason }
 url-not-a-console-of-gpuward = { $url }：不是 gpuward 的控制台
 url-what-it-shows-is-no-certificate = { $url }：它出示的不是证书
 what-kernel-log-lines-mean-as-json-lines = 内核日志行的含义，作为 JSON 行
-within-timeout-s-s = { $timeout_s } 秒之内
+s-user-user-may-not-ask-the-agent-which-answers-e39ed99b = 用户 { $user } 无权询问 agent：它只回答 root 和它自己的用户。请以 root 身份执行；在 Slurm 的程序中：SlurmdUser 必须是 root（docs/slurm.md）
+s-the-agent-does-not-answer-none-runs-or-not-1039bee9 = agent 没有回答：没有 agent 在运行，或不在 { $path }（其 agent.toml 的 check_socket；--socket 可另指一个）。请在该节点上以 root 身份执行：systemctl status gpuward-agent
+s-the-agent-does-not-answer-within-timeout-s-s-504da452 = agent 在 { $timeout_s } 秒之内没有回答：它卡住了，或负担过重。请在该节点上以 root 身份执行：systemctl status gpuward-agent
