@@ -114,15 +114,18 @@ async def run(
     ready: Callable[[Running], None] = lambda _: None,
     make: BuildActions = build_real,
     build_pack: BuildPack = PACKS.build,
+    may_run: Callable[[], bool] = lambda: True,
 ) -> None:
     """Runs the brain until `stop` is set. `make` builds the actions of the brain itself, `build_pack` reads and proves the rules.
+    `may_run`: True, or ConfigError where this user may not run it in this data folder, which it looks at.
 
     ConfigError: the operator must change something before it can start.
     """
     async with contextlib.AsyncExitStack() as stack:
         name = own_name(config)
         instance = f"{name}:{os.getpid()}:{time.time_ns()}"
-        in_memory = await in_time(lambda: runtime_folder(config.data_dir))
+        ours = await in_time(may_run)  # None: the disk hangs, and nothing is made there before it answers
+        in_memory = await in_time(lambda: runtime_folder(config.data_dir)) if ours else None
         background = Tasks()
 
         # Pages and notes.
@@ -145,9 +148,12 @@ async def run(
         await stack.enter_async_context(
             background
         )  # pages may go out from here on; what runs ends once more, and first, below
-        alerts.resume(await in_time(alerts.kept) or ())
+        if ours:
+            alerts.resume(await in_time(alerts.kept) or ())
 
         # NATS, and what is kept on disk: not on the empty place of a disk that is not mounted.
+        if not ours and not await when_writable(config.data_dir, may_run, alerts, stop):
+            return
         if not await when_writable(config.data_dir, lambda: lost_folder.check(config), alerts, stop):
             return
         # What is there, too, where it had to be waited for.
@@ -511,6 +517,7 @@ async def run(
             replica=replica,
             beats=beats,
             announcer=announcer,
+            disk=disk,
             alerts=alerts,
             notes=notes,
         ):

@@ -1,11 +1,13 @@
 """A small file that several processes change: each change takes its lock and replaces it whole; a changed one is read again.
 
-What cannot be read (damage, a passing error of this machine) is no change: what was read last counts until it can be read again.
+What cannot be read (damage, a passing error of this machine, a disk that hangs) is no change: what was read last counts until it
+can be read again.
 """
 
 import fcntl
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ from typing import Generic, TypeVar
 
 from agent.contract.errors import ConfigError
 from agent.shared import files
+from brain.glance import FileHangs, Glance
 
 T = TypeVar("T")
 LOCK_WITHIN_S = (
@@ -40,6 +43,9 @@ class LockedFile(Generic[T]):
         self._was_read = False
         self._trouble = ""
         self._again_s = 0.0  # when it is read though nobody has changed it
+        self._glance = Glance(self._look)
+        self._taking = threading.Lock()
+        self._taken = 0  # how often something was seen
 
     @property
     def last(self) -> T:
@@ -48,24 +54,40 @@ class LockedFile(Generic[T]):
 
     def value(self) -> T:
         """Returns what the file holds now or, while it cannot be read, what it held last. ConfigError: it was never read."""
-        if (why := self.trouble()) and not self._was_read:
-            raise ConfigError(why)
+        try:
+            why = self.trouble()
+        except FileHangs:
+            if not self._was_read:
+                raise
+        else:
+            if why and not self._was_read:
+                raise ConfigError(why)
         return self._value
 
     def trouble(self) -> str:
-        """Looks whether the file has changed, and returns why it cannot be read; empty: it can."""
-        seen = self._seen
+        """Looks whether the file has changed, and returns why it cannot be read; empty: it can. FileHangs: its disk hangs."""
+        if not self._glance():
+            raise FileHangs(self.path)
+        return self._trouble
+
+    def _look(self) -> None:
+        """Where another thread has seen something since this one began, on a disk that hung, that is newer."""
+        before, seen = self._taken, self._seen
         try:
             seen = self._stamp()
             if seen != self._seen or time.monotonic() >= self._again_s:
                 value = self._read()
-                # At once: another thread that asks meanwhile gets what was, not nothing.
-                self._value, self._was_read, self._trouble = value, True, ""
-                self._seen, self._again_s = seen, math.inf
+                with self._taking:
+                    if self._taken == before:
+                        # At once: another thread that asks meanwhile gets what was, not nothing.
+                        self._value, self._was_read, self._trouble = value, True, ""
+                        self._seen, self._again_s, self._taken = seen, math.inf, before + 1
         except ConfigError as error:
-            self._trouble = str(error)
-            self._seen, self._again_s = seen, time.monotonic() + AGAIN_S
-        return self._trouble
+            with self._taking:
+                if self._taken == before:
+                    self._trouble = str(error)
+                    self._seen, self._again_s = seen, time.monotonic() + AGAIN_S
+                    self._taken += 1
 
     def change(self, change: Callable[[T], T]) -> None:
         """Replaces what the file holds. ConfigError: it cannot be read or written; it is as it was."""
@@ -75,7 +97,9 @@ class LockedFile(Generic[T]):
                 files.write(self.path, body, sync=True, mode=0o600, like=self.path.parent)
             except OSError as error:
                 raise ConfigError(f"{self.path}: {error.strerror}") from error
-        self.value()
+        with self._taking:
+            self._taken += 1  # what anybody has begun to read before is what was
+        self._look()
 
     def _stamp(self) -> _Stamp:
         """What is another one after each change; None: there is no file. ConfigError: nobody can tell."""

@@ -25,6 +25,8 @@ SPEAKERS = (
     "brain/actions",
     "brain/leader",
     "brain/unreadable.py",
+    "brain/glance.py",
+    "brain/adapters/lost_folder.py",
     "agent/actions",
     "agent/commands",
     "agent/contract/coverage.py",

@@ -17,7 +17,7 @@ KEYS = "brain/core/ids.py"
 # A dataclass whose parts are made when they are first needed (`cached_property`) has a `__dict__`.
 WITHOUT_SLOTS = {"agent/actions/action_setup.py"}
 # The supervisors, and a helper that raises in its caller what it has caught.
-CATCH_ALL = {"agent/supervisor.py", "agent/shared/tasks.py", "brain/leader/supervisor.py"}
+CATCH_ALL = {"agent/supervisor.py", "agent/shared/tried.py", "brain/leader/supervisor.py"}
 # What the agent and the brain both have, in the same meaning: an action, and what it did.
 ON_BOTH_SIDES = {"Action", "Done"}
 OUR_FOLDERS = (*CODE, "docs", "rules", "runbooks", "deploy", "tests")

@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, TypeVar
 
+from agent.shared.tried import tried
+
 T = TypeVar("T")
 
 CANCEL_AGAIN_S = 1.0  # a task that has not ended this long after its cancellation is cancelled again
@@ -45,10 +47,7 @@ async def abandonable(work: Callable[[], T], name: str) -> T:
             ended.set_result(result)  # type: ignore[arg-type]  # None only with an error
 
     def body() -> None:
-        try:
-            outcome: tuple[T | None, BaseException | None] = (work(), None)
-        except Exception as error:  # noqa: BLE001 - not handled here: raised in the caller
-            outcome = (None, error)
+        outcome = tried(work)
         with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(settle, *outcome)
 

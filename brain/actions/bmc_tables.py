@@ -7,15 +7,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from agent.contract.errors import ConfigError, Refused, Unreachable
 from agent.shared.secret_file import secret
 from brain.actions.bmc_base import Backend, Bmc, BmcOptions
+from brain.aside import aside
+from brain.glance import FileHangs
 from brain.options import plug_in
 
+T = TypeVar("T")
 _NODE = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]{0,62})")
 # One line for each type of BMC: a function (its table, "bmc.<name>" for errors) -> (BmcOptions, Backend).
 TYPES: Mapping[str, str] = {
@@ -91,11 +94,28 @@ class Addresses:
             raise ConfigError(f"{where}.address: must contain {{node}}: `nodes` fits more than one node")
         if given.address and re.search(r"[{}]", given.address.replace("{node}", "")):
             raise ConfigError(f"{where}.address: knows only {{node}}")
+        self._given = given
         self._pattern, self._path, self._where = given.address, given.addresses, where
         self._stamp: tuple[int, int] | None = None
         self._read: Mapping[str, str] = {}
         if self._path is not None:
             self._table(self._path)
+
+    async def login(self, node: str) -> tuple[str, str]:
+        """Returns the address, and the password of one login, so that it can be changed without a restart. Refused as
+        `address_of`, or there is no password. Unreachable: the disk of a file hangs.
+        """
+        return await self._aside(lambda: (self.address_of(node), _password(self._given, self._where)))
+
+    async def looked_up(self, node: str) -> str:
+        """Returns the address; errors as above."""
+        return await self._aside(lambda: self.address_of(node))
+
+    async def _aside(self, read: Callable[[], T]) -> T:
+        try:
+            return await aside(read, self._path or self._given.password_file)
+        except FileHangs as error:
+            raise Unreachable(str(error)) from error
 
     def address_of(self, node: str) -> str:
         """Returns the address. Refused: the file does not list the node, or can no longer be read."""
@@ -125,8 +145,7 @@ class Addresses:
         return self._read
 
 
-def password(given: BmcOptions, where: str) -> str:
-    """Reads the password for one login, so that it can be changed without a restart. Refused when that fails."""
+def _password(given: BmcOptions, where: str) -> str:
     try:
         return secret(given.password_file, f"{where}.password_file")
     except ConfigError as error:

@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from agent.contract.errors import ConfigError, Refused
+from agent.contract.errors import ConfigError, Refused, Unreachable
+from brain.glance import FileHangs, Latest
 
 # Safe as an argument, even of a remote shell (ssh joins its arguments): no blank, quote, $ or ;, and no leading dash.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,62}")
@@ -40,12 +41,17 @@ class CableMap:
         self._where = where
         self._stamp = 0.0
         self._cables: Mapping[str, Mapping[str, SwitchPort]] = {}
+        self._latest = Latest(self._read, path)
         self._read()
 
     def end(self, node: str, name: str, *, switch_links: bool) -> SwitchPort:
-        """Returns the switch port of `<node>` `<name>`. Refused when it is unknown, or between switches."""
+        """Returns the switch port of `<node>` `<name>`. Refused when it is unknown, or between switches. Unreachable: the file
+        was never read, and its disk hangs.
+        """
         try:
-            self._read()
+            self._latest()
+        except FileHangs as error:
+            raise Unreachable(str(error)) from error
         except ConfigError as error:
             raise Refused(str(error)) from error
         switches = {far.switch for ports in self._cables.values() for far in ports.values()}

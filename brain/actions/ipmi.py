@@ -20,7 +20,7 @@ from agent.shared import tool
 from brain.actions import ipmi_health, rmcp, tools
 from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, Power, Readings
 from brain.actions.bmc_health import BmcHealth
-from brain.actions.bmc_tables import Addresses, password
+from brain.actions.bmc_tables import Addresses
 from brain.options import options
 
 _ADDRESS = re.compile(
@@ -75,15 +75,15 @@ class Ipmi:
 
     async def reach(self, node: str) -> str:
         """As in Backend."""
-        host, port = _split(await asyncio.to_thread(self._addresses.address_of, node), self._where)
+        host, port = _split(await self._addresses.looked_up(node), self._where)
         await rmcp.ping(host, port, within_s=self._given.connect_s, tries=self._given.tries)
         return f"{host}:{port}"
 
     @asynccontextmanager
     async def open(self, node: str) -> AsyncIterator["_Host"]:
         """As in Backend."""
-        host, port = _split(await asyncio.to_thread(self._addresses.address_of, node), self._where)
-        word = password(self._given, self._where)
+        address, word = await self._addresses.login(node)
+        host, port = _split(address, self._where)
         if self._refused.get(node) == word:
             raise Refused(
                 f"{host} has refused this password before; not tried again, so that the account is not locked"

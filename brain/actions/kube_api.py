@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from agent.shared import reasons
 from agent.shared.secret_file import secret
 from brain import fence
 from brain.actions.patience import Grants
+from brain.aside import aside
+from brain.glance import FileHangs, Latest
 
 MANAGER = "gpuward"  # the field manager that owns the fields we set
 MERGE = "application/merge-patch+json"
@@ -91,6 +94,8 @@ class KubeApi:
 
     def __init__(self, access: Access) -> None:
         self._access = access
+        read = partial(secret, access.token_file, f"{access.where}.token_file")
+        self._latest = Latest(read, access.token_file or Path())
         self._client: Any = None  # kubernetes_asyncio.client.ApiClient: the library has no types
         self._lock = asyncio.Lock()
         self._grants = Grants()
@@ -216,7 +221,9 @@ class KubeApi:
                 config.load_incluster_config(client_configuration=wanted)
             elif access.kubeconfig is not None:
                 # The library says of a file that is not there that it has no current context.
-                await asyncio.to_thread(readable, access.kubeconfig, f"{access.where}.kubeconfig")
+                await aside(
+                    partial(readable, access.kubeconfig, f"{access.where}.kubeconfig"), access.kubeconfig
+                )
                 async with asyncio.timeout(access.timeout_s):  # a plug-in may fetch credentials
                     await config.load_kube_config(
                         config_file=str(access.kubeconfig),
@@ -236,6 +243,8 @@ class KubeApi:
             raise Unreachable(
                 f"{access.where}: credentials were not ready in {access.timeout_s:g} s"
             ) from error
+        except FileHangs as error:
+            raise Unreachable(str(error)) from error
         except ConfigError as error:
             raise Refused(clip(str(error), 300)) from error
         except (config.ConfigException, OSError, ValueError, yaml.YAMLError, *_OF_A_HALF_FILE) as error:
@@ -244,7 +253,7 @@ class KubeApi:
 
     def _token(self, configuration: Any) -> None:
         """Sets the token, read from its file each time since it is renewed there."""
-        token = secret(self._access.token_file, f"{self._access.where}.token_file")
+        token = self._latest()
         if token:
             configuration.api_key["BearerToken"] = f"Bearer {token}"
 

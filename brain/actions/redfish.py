@@ -25,7 +25,7 @@ from brain import fence, reach
 from brain.actions import redfish_health, redfish_readings
 from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, BmcTiming, Power, Readings
 from brain.actions.bmc_health import BmcHealth
-from brain.actions.bmc_tables import Addresses, password
+from brain.actions.bmc_tables import Addresses
 from brain.actions.redfish_connector import Abandoned, BoundedConnector, meaning
 from brain.options import options
 
@@ -76,7 +76,7 @@ class Redfish:
 
     async def reach(self, node: str) -> str:
         """As in Backend."""
-        url = await asyncio.to_thread(self._addresses.address_of, node)
+        url = await self._addresses.looked_up(node)
         _check(url, self._where, insecure=self._given.insecure)
         await reach.connects_to(url, within_s=self._given.connect_s, tls=self._context())
         return url
@@ -84,9 +84,8 @@ class Redfish:
     @asynccontextmanager
     async def open(self, node: str) -> AsyncIterator["_Session"]:
         """As in Backend."""
-        url = await asyncio.to_thread(self._addresses.address_of, node)
+        url, word = await self._addresses.login(node)
         _check(url, self._where, insecure=self._given.insecure)
-        word = password(self._given, self._where)
         if self._refused.get(node) == word:
             raise Refused(
                 f"{url} has refused this password before; not tried again, so that the account is not locked"

@@ -32,6 +32,7 @@ from brain.actions.slurm_rows import (
     suspended,
     written,
 )
+from brain.glance import FileHangs, Latest
 from brain.hostlist import expand
 
 SETS_NODES = 39  # v0.0.39 is the first in which POST /node exists
@@ -61,6 +62,10 @@ class Rest:
     timeout_s: float
     _session: aiohttp.ClientSession | None = None
     _grants: Grants = field(default_factory=Grants)
+    _token: Latest[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._token = Latest(lambda: secret(self.token_file, self.where), self.token_file)
 
     @property
     def sets_nodes(self) -> bool:
@@ -130,7 +135,9 @@ class Rest:
                 request_class=fence.Request, timeout=aiohttp.ClientTimeout(total=self.timeout_s)
             )
         try:
-            token = secret(self.token_file, self.where)
+            token = self._token()
+        except FileHangs as error:
+            raise Unreachable(str(error)) from error
         except ConfigError as error:
             raise Refused(str(error)) from error
         sent = False

@@ -15,6 +15,7 @@ from nacl.signing import SigningKey
 from agent.contract.errors import ConfigError
 from agent.shared import files
 from agent.shared.secret_file import check_seed, warn_if_open
+from brain.glance import Glance
 
 FIRST = "first"  # beside the place of a key that no brain of the cell has made yet
 _SEED_BYTES = 32
@@ -52,17 +53,21 @@ class CurrentSigner:
         self._path = path
         self._signer = load_signer(path)
         self._seen = self._stamp()
+        self._glance = Glance(self._look)
 
     def __call__(self) -> Signer:
-        """The key that is in the file now; the one before, while it cannot be read."""
+        """The key that is in the file now; the one before, while it cannot be read, or its disk hangs."""
+        self._glance()
+        return self._signer
+
+    def _look(self) -> None:
         stamp = self._stamp()
         if stamp not in (self._seen, None):
-            self._seen = stamp
             try:
                 self._signer = load_signer(self._path)
             except ConfigError as error:
                 _log.error("key %s stays in use: %s", self._signer.key_id, error)
-        return self._signer
+            self._seen = stamp
 
     def _stamp(self) -> tuple[int, int] | None:
         try:

@@ -5,7 +5,6 @@ It runs in a session of its own, so that Ctrl-C in the terminal reaches only the
 dies with the brain, so that a killed brain leaves no server behind that occupies the port.
 """
 
-import asyncio
 import contextlib
 import logging
 import os
@@ -21,6 +20,7 @@ from pathlib import Path
 from agent.contract import subjects
 from agent.contract.errors import ConfigError, Unreachable
 from agent.shared import files
+from agent.shared.tasks import abandonable
 from brain.adapters import admitted_nodes, keys, server_process
 from brain.adapters.disk import is_full
 from brain.adapters.nats_accounts import Member
@@ -129,7 +129,7 @@ class NatsServer:
         self._members |= wanted
         self._registered = frozenset(wanted)
         self._behind = True
-        await asyncio.to_thread(self.reload)
+        await abandonable(self.reload, "reload")
         self._behind = False
 
     def admit(self, nodes: Mapping[str, str]) -> None:
@@ -170,13 +170,14 @@ class NatsServer:
         """Stops the server and starts it again on the same files; also one that has died. ConfigError, OSError: it does not
         start.
         """
-        await asyncio.to_thread(self.stop)
+        await abandonable(self.stop, "server")
         # Not in a thread: the server gets a signal when the thread ends that has started it.
         try:
-            await asyncio.to_thread(self._await_health, self._spawn())
+            process = self._spawn()
+            await abandonable(lambda: self._await_health(process), "server")
         except BaseException as error:
             self._starved = self._lacks_room(error)
-            await asyncio.to_thread(self.stop)
+            await abandonable(self.stop, "server")
             raise
         self._starved = False
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
+from agent.shared.tasks import abandonable
 from brain.adapters.pack_build import Build, Wanted
 from brain.config import BrainConfig
 from brain.core.pack.spec import Pack
@@ -57,7 +58,7 @@ class PackWatch:
         `warn` gets the warnings of a usable pack, once as long as they stay the same.
         """
         while True:
-            stamp = (self._forced, await asyncio.to_thread(self._files))
+            stamp = (self._forced, await abandonable(self._files, "rules"))
             built = self._built
             changed = built is None or stamp != self._stamp
             if built is None or changed:

@@ -66,11 +66,11 @@ async def settle(
     """Makes the key where there is none, and the cell never had one. False: the servers had not answered before `stop`.
 
     ConfigError: another brain has made it, or may have; it says what to copy. An embedded server is for one brain: nothing is
-    asked. `opened` makes what lies in the key's folder. `silent` hears why the servers do not answer, once they have not for
-    `after_s`, and an empty text when they do: without their answer the brain goes no further.
+    asked. `opened` makes what lies in the key's folder, and looks what is there. `silent` hears why the servers do not answer,
+    once they have not for `after_s`, and an empty text when they do: without their answer the brain goes no further.
     """
     key = config.signing_key
-    if config.embedded or key.exists():
+    if config.embedded or await opened(key.exists):
         return True
     until_s = time.monotonic() + after_s
     while not stop.is_set():
@@ -97,15 +97,14 @@ async def _claim(config: BrainConfig, connection: NatsConnection, brain: str, op
     purged or has expired before the key lay in its place, it is made once more.
     """
     key, cell = config.signing_key, config.cell
-    if key.exists():
+    if await opened(key.exists):
         return True  # it was brought meanwhile (`gpuward cell take`)
     client = await connection.connect()
     try:
         await server_check.check(client)
         extent = await log.ensure(client, cell, config.log, config.nats.replicas)
-        cut_short = keys.beside(
-            key, keys.FIRST
-        ).exists()  # an earlier run of this brain, perhaps after its claim
+        # An earlier run of this brain, perhaps after its claim.
+        cut_short = bool(await opened(keys.beside(key, keys.FIRST).exists))
         first = await opened(lambda: _on_disk(key, keys.make_first))
         if first is None:
             return False
@@ -118,11 +117,13 @@ async def _claim(config: BrainConfig, connection: NatsConnection, brain: str, op
         await close(client)
     if found is not None and found.key_id == first.key_id:
         return bool(await opened(lambda: _on_disk(key, keys.put_first)))
-    if unled and found is None and not key.exists():
+    if unled and found is None and not await opened(key.exists):
         raise Unreachable(f"the first message of the log of cell {cell} has gone again")
-    if (found is not None or key.exists()) and not await opened(lambda: _on_disk(key, keys.drop_first)):
+    if (found is not None or await opened(key.exists)) and not await opened(
+        lambda: _on_disk(key, keys.drop_first)
+    ):
         return False
-    if key.exists():
+    if await opened(key.exists):
         return True
     raise ConfigError(_told(config, brain, found, extent))
 

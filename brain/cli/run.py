@@ -5,7 +5,8 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import click
@@ -68,6 +69,11 @@ def _run_or_check(
             click.echo(t("warning: {text}", text=text), err=True)
         click.echo(t("cell {cell}: the brain can start with this configuration", cell=loaded.cell))
         return
+    serve(loaded, verbose=verbose, may_run=partial(_may_run, loaded))
+
+
+def _may_run(loaded: config.BrainConfig) -> bool:
+    """True. ConfigError: as root in a folder that is another user's."""
     if os.geteuid() == 0 and (found := owner(loaded.data_dir)):
         raise ConfigError(
             t(
@@ -78,7 +84,7 @@ def _run_or_check(
                 found=found[0],
             )
         )
-    serve(loaded, verbose=verbose)
+    return True
 
 
 def _warnings(loaded: config.BrainConfig) -> Iterator[str]:
@@ -99,8 +105,14 @@ def _warnings(loaded: config.BrainConfig) -> Iterator[str]:
             yield t("{error}: the brain starts, and archives nothing until it is there", error=error)
 
 
-def serve(loaded: config.BrainConfig, *, make: BuildActions = build_real, verbose: bool = False) -> None:
-    """Runs the brain until SIGTERM or SIGINT, with its log on stderr."""
+def serve(
+    loaded: config.BrainConfig,
+    *,
+    make: BuildActions = build_real,
+    verbose: bool = False,
+    may_run: Callable[[], bool] = lambda: True,
+) -> None:
+    """Runs the brain until SIGTERM or SIGINT, with its log on stderr. `may_run`: as of `app.run`."""
     layout = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(
         level=logging.DEBUG if verbose else logging.INFO,
@@ -112,7 +124,7 @@ def serve(loaded: config.BrainConfig, *, make: BuildActions = build_real, verbos
     files.keep_private()
     gc.set_threshold(*COLLECT_AFTER)
     with config.locating(loaded):
-        asyncio.run(_run(loaded, make))
+        asyncio.run(_run(loaded, make, may_run))
 
 
 def overridden(loaded: config.BrainConfig, data: Path | None, port: int | None) -> config.BrainConfig:
@@ -124,9 +136,9 @@ def overridden(loaded: config.BrainConfig, data: Path | None, port: int | None) 
     return loaded
 
 
-async def _run(loaded: config.BrainConfig, make: BuildActions) -> None:
+async def _run(loaded: config.BrainConfig, make: BuildActions, may_run: Callable[[], bool]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await app.run(loaded, stop, make=make)
+    await app.run(loaded, stop, make=make, may_run=may_run)

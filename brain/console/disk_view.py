@@ -13,6 +13,11 @@ class DiskView(Protocol):
         ...
 
     @property
+    def hangs(self) -> bool:
+        """Does nothing return that is asked of it?"""
+        ...
+
+    @property
     def readable(self) -> bool:
         """Can files on it be read?"""
         ...

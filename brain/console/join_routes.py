@@ -4,9 +4,9 @@ The authority's certificate is for everybody, and believed by nobody but by its 
 over a connection that this authority vouches for.
 """
 
-import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from aiohttp import hdrs, web
 
 from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
+from brain.aside import aside
 from brain.cell import by_hand
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry, TokenRefusal, TurnedOut
@@ -25,6 +26,7 @@ from brain.console.access.route import Route
 from brain.console.answers import json_answer
 from brain.console.brain_view import BrainView
 from brain.console.speech import told
+from brain.glance import Latest
 
 PATH = "/api/join"  # without a version: agents of any version join there
 BEHIND_S = 60.0  # by less, clocks differ anywhere
@@ -37,6 +39,7 @@ def routes(
 ) -> list[Route]:
     """Returns the routes; the token decides. `clock`: what tokens are judged by, in seconds since 1970."""
     trust = TrustFile(brain.config.cell_dir)
+    files = _Files(brain.config, authority)
 
     def why(error: Refused) -> str:
         """With what `gpuward cell token`, which goes by this machine's clock, has to make up for."""
@@ -49,7 +52,10 @@ def routes(
         )
 
     async def show(_: web.Request) -> web.Response:
-        return json_answer({"cell": brain.config.cell, "ca": _ca(authority)})
+        try:
+            return json_answer({"cell": brain.config.cell, "ca": files.ca()})
+        except ConfigError as error:
+            raise web.HTTPServiceUnavailable(text=str(error)) from error
 
     async def join(request: web.Request) -> web.Response:
         door.count_login(request)
@@ -62,7 +68,9 @@ def routes(
                 door.count_wrong_join()
                 raise web.HTTPForbidden(text=told(TokenRefusal.UNKNOWN))
             _check_key(brain, registry)
-            node = await asyncio.to_thread(
+            ca, ca_of_nats = files.ca(), files.ca_of_nats()
+            keys = dict(newest.keys) if newest else dict(files.trusted())
+            take = partial(
                 registry.join,
                 given["id"],
                 given["secret"],
@@ -71,6 +79,7 @@ def routes(
                 now=clock(),
                 turned_out=_turned_out(brain),
             )
+            node = await aside(take, brain.config.registry_file)
         except Refused as error:
             door.refused(f"join {given['id']}", f"{calls_itself}: {why(error)}")
             raise web.HTTPForbidden(text=told(why(error))) from error
@@ -81,10 +90,10 @@ def routes(
             {
                 "cell": brain.config.cell,
                 "node": given["node"],
-                "nats_url": brain.config.nats_url_for_nodes(request.url.host or "", tls=authority.exists()),
+                "nats_url": brain.config.nats_url_for_nodes(request.url.host or "", tls=bool(ca)),
                 "nats_jwt": brain.node_jwt(given["node"], node),
-                "ca": _ca_of_nats(brain.config, authority),
-                "trusted_keys": dict(newest.keys) if newest else _trusted(brain.config.signing_key),
+                "ca": ca_of_nats,
+                "trusted_keys": keys,
                 "trust_serial": newest.serial if newest else 0,
                 "todo": told(by_hand.todo(brain.config, given["node"], joined=True)),
             }
@@ -94,6 +103,18 @@ def routes(
         Route(method="GET", path=PATH, least=None, handler=show),
         Route(method="POST", path=PATH, least=None, handler=join),
     ]
+
+
+class _Files:
+    """What a node is told out of the brain's files: as they are now or, while their disk hangs, as they were read last."""
+
+    def __init__(self, config: BrainConfig, authority: Authority) -> None:
+        self.ca = Latest(partial(_ca, authority), authority.ca_file)
+        of_nats = config.nats.ca_file or authority.ca_file
+        self.ca_of_nats = Latest(partial(_ca_of_nats, config, authority), of_nats)
+        self.trusted: Latest[Mapping[str, str]] = Latest(
+            partial(_trusted, config.signing_key), config.signing_key
+        )
 
 
 def refused(error: web.HTTPException) -> web.Response:

@@ -23,6 +23,7 @@ from brain.console.packing import JSON, Packed, packed
 from brain.console.sending import PIECE, each, send
 
 WAIT_S = 5.0  # for one's turn
+LOOK_S = 1.0  # whether the disk has begun to hang
 MOST_WAITING = 64
 WAITING_OF_ONE = 8
 SHARE, BURST_S = 0.2, 2.0  # of the thread's working time, for one person
@@ -51,8 +52,13 @@ class Rests:
 class Reading:
     """The reads of one console."""
 
-    def __init__(self, history: Callable[[], History], payer: Payer) -> None:
-        """`history` gives the reader that nobody else uses; `payer` says to whom a request is charged."""
+    def __init__(
+        self, history: Callable[[], History], payer: Payer, hangs: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`history` gives the reader that nobody else uses; `payer` says to whom a request is charged; `hangs`: does the disk of
+        the history answer nobody?
+        """
+        self._hangs = hangs
         self._history = history
         self._payer = payer
         self._thread = ThreadPoolExecutor(1, "console-reading")
@@ -87,6 +93,7 @@ class Reading:
     async def read(self, request: web.Request, work: Work) -> AsyncIterator[bytes]:
         """What `work` makes, while it is being sent. HTTPServiceUnavailable, HTTPTooManyRequests: not now."""
         who = self._payer(request)
+        self._check_disk()
         body = await self._read(request, who, work)
         self._unsent[who] += len(body)
         try:
@@ -130,7 +137,12 @@ class Reading:
                 spent_s = time.thread_time() - began_s
 
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, copy_context().run, run)
+            reading = asyncio.get_running_loop().run_in_executor(self._thread, copy_context().run, run)
+            while not reading.done():
+                await asyncio.wait((reading,), timeout=LOOK_S)
+                if not reading.done():
+                    self._check_disk()
+            return reading.result()
         except (sqlite3.Error, UnicodeDecodeError, orjson.JSONDecodeError) as error:
             self._history().failed(error)
             raise _later(
@@ -138,6 +150,15 @@ class Reading:
             ) from error
         finally:
             self._time.spent(who, spent_s, time.monotonic())
+
+    def _check_disk(self) -> None:
+        """HTTPServiceUnavailable: nobody need wait."""
+        if self._hangs():
+            raise _later(
+                web.HTTPServiceUnavailable,
+                "the history cannot be read now: this brain's disk hangs (see `gpuward status`)",
+                WAIT_S,
+            )
 
 
 def _later(

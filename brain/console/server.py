@@ -83,7 +83,7 @@ class Console:
         self._background = Tasks()
         self._door = Door(config, self._credentials, self._sessions, clock=time.monotonic, note=brain.note)
         self._chat = ChatRoutes(brain, self._door, self._proposals, self._users, self._background)
-        self._reading = Reading(lambda: brain.reader, self._door.payer)
+        self._reading = Reading(lambda: brain.reader, self._door.payer, lambda: brain.disk.hangs)
         self._bundles = Bundles(brain, self._door, self._reading)
         self._unpacker = Unpacker(brain.config.data_dir)
         self._certificate: Certificate | None = None
@@ -175,6 +175,7 @@ class Console:
 
     async def start(self) -> str:
         """Starts to listen and returns the URL. ConfigError when the port is taken."""
+        self._credentials.look()
         self._runner = web.AppRunner(
             self.app(),
             access_log=None,

@@ -1,13 +1,14 @@
 """The routes of tokens: who am I, which tokens are there, make one, take one away."""
 
-import asyncio
 import time
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
 from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
+from brain.aside import aside
 from brain.console import shapes
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door
@@ -33,6 +34,7 @@ from brain.console.api.serving import Checked, serve
 from brain.console.brain_view import BrainView
 from brain.console.operator_commands import waits
 from brain.console_config import Role
+from brain.glance import FileHangs
 
 
 def routes(
@@ -89,7 +91,7 @@ def routes(
             first = proposed.who
             by = f"{first} and {by}"
         try:
-            token, text = await asyncio.to_thread(
+            make_it = partial(
                 tokens.make,
                 user,
                 role,
@@ -100,6 +102,7 @@ def routes(
                 runbooks=wanted.runbooks,
                 parent="" if others else who.token,
             )
+            token, text = await aside(make_it, tokens.path)
         except Refused as error:
             raise web.HTTPForbidden(text=str(error)) from error
         except ConfigError as error:
@@ -117,7 +120,15 @@ def routes(
             others = body.user not in ("", who.name) or any(one.user != who.name for one in chosen)
             least, touched = (Role.ADMINISTRATOR, WHOLE_CELL) if others else (Role.VIEWER, OWN_AFFAIR)
             door.demand(request, who, least, touched)
-            gone = await asyncio.to_thread(tokens.revoke, {one.id for one in chosen})
+            gone = await aside(partial(tokens.revoke, {one.id for one in chosen}), tokens.path)
+        except FileHangs as error:
+            brain.note(
+                "access.token",
+                f"{who.name} revoked tokens ({', '.join(one.id for one in chosen) or '-'}): the disk of their file hangs, and "
+                "until it answers they are worth nothing at this brain alone, as long as it runs",
+                who.name,
+            )
+            raise web.HTTPServiceUnavailable(text=str(error)) from error
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         ended = sessions.close_all_of(body.user) if body.user else 0

@@ -2,8 +2,10 @@
 
 import asyncio
 from datetime import UTC, datetime
+from functools import partial
 
 from agent.contract.errors import ConfigError
+from agent.shared.tasks import abandonable
 from brain.cell.journal import CellJournal
 from brain.config import BrainConfig
 from brain.leader.notes import BrainNotes
@@ -44,4 +46,4 @@ class JournalNotes:
         for deed in deeds:
             at = datetime.fromtimestamp(deed.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
             self._notes.write("cell.changed", f"{on_machine(deed.by)}, {at}: {deed.text}")
-        await asyncio.to_thread(self._journal.drop, deeds)
+        await abandonable(partial(self._journal.drop, deeds), "journal")

@@ -4,13 +4,16 @@ import asyncio
 import logging
 
 from agent.contract.errors import ConfigError, Unreachable
+from agent.shared.tasks import abandonable
 from brain.adapters.nats_server import NatsServer
 from brain.cell.authority import Authority
 from brain.cell.registry import CellRegistry
 from brain.config import BrainConfig
+from brain.glance import Latest
 from brain.leader.notes import BrainNotes
 
 CHECK_S = 0.2
+_UNSEEN = object()
 _log = logging.getLogger(__name__)
 
 
@@ -24,7 +27,8 @@ class CellMembers:
         self._registry = CellRegistry(config.registry_file, config.nats.embedded.nodes)
         self._authority = Authority(config.cell_dir)
         self._told = ""
-        self._certificate: tuple[int, int] | None = self._seen()
+        self._seen = Latest(self._stamp, self._authority.certificate_file)
+        self._certificate: object = _UNSEEN
 
     async def serve(self) -> None:
         """Looks at the registry, until cancelled. What cannot be read changes nothing and is told once."""
@@ -47,17 +51,19 @@ class CellMembers:
         await self._server.set_nodes(
             joined | configured
         )  # a name is whose the operator's file says that it is
-        if self._authority.exists():
-            await self._read_again()
+        await self._read_again()
 
     async def _read_again(self) -> None:
         """A certificate that was exchanged is read by the server."""
         if (seen := self._seen()) != self._certificate:
-            self._certificate = seen
-            await asyncio.to_thread(self._server.reload)
+            first, self._certificate = self._certificate is _UNSEEN, seen
+            if not first:  # the server was started with it
+                await abandonable(self._server.reload, "reload")
 
-    def _seen(self) -> tuple[int, int] | None:
+    def _stamp(self) -> tuple[int, int] | None:
         try:
+            if not self._authority.exists():
+                return None
             stat = self._authority.certificate_file.stat()
         except OSError:
             return None

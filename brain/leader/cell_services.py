@@ -16,6 +16,7 @@ from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.cell_journal import JournalNotes
 from brain.leader.cell_members import CellMembers
 from brain.leader.certificate_keeper import CertificateKeeper
+from brain.leader.disk_watch import DiskWatch
 from brain.leader.keys_behind import KeysBehind
 from brain.leader.leadership import Leadership
 from brain.leader.notes import BrainNotes
@@ -36,6 +37,7 @@ def cell_services(
     replica: Replica,
     beats: Beats,
     announcer: Announcer,
+    disk: DiskWatch,
     alerts: BrainAlerts,
     notes: BrainNotes,
 ) -> Iterator[Service]:
@@ -53,7 +55,8 @@ def cell_services(
     yield rotations.serve(), "rotations"
     behind = KeysBehind(config, leads=leadership.leads, beats=beats, alerts=alerts, notes=notes)
     yield behind.serve(), "keys of nodes"
-    yield OwnFiles(config, alerts).serve(), "own files"
+    own_files = OwnFiles(config, alerts, disk_hangs=lambda: disk.hangs)
+    yield own_files.serve(), "own files"
     yield JournalNotes(config, notes).serve(), "journal"
     certificate = CertificateKeeper(
         Authority(config.cell_dir),

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 from agent.contract.errors import ConfigError
+from agent.shared.tasks import abandonable
 from brain.cell.authority import Authority, ended
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.notes import BrainNotes
@@ -19,7 +20,7 @@ CERTIFICATE_ENDS = "certificate_ends"
 
 class CertificateKeeper:
     """The certificate of this brain's machine, which the console shows too; and that of a site's own NATS servers, which only the
-    site can renew.
+    site can renew. While the disk of its files hangs it waits, and nobody for it.
     """
 
     def __init__(
@@ -43,11 +44,11 @@ class CertificateKeeper:
     async def serve(self) -> None:
         """Until cancelled."""
         while True:
-            seen = self._stamp(), self._shown()
+            seen = await abandonable(self._stamp, "certificate"), self._shown()
             if seen != self._seen or self._clock() >= self._due:
                 self._seen, self._due = seen, self._clock() + CHECK_S
-                await asyncio.to_thread(self.renew)
-                self._tell()
+                await abandonable(self.renew, "certificate")
+                self._tell(await abandonable(self._of_own, "certificate"))
             await asyncio.sleep(LOOK_S)
 
     def renew(self) -> None:
@@ -63,11 +64,13 @@ class CertificateKeeper:
         except (ConfigError, OSError) as error:
             self._notes.write("cell.failed", f"the certificate ends soon and is not renewed: {error}")
 
-    def _tell(self) -> None:
+    def _of_own(self) -> str:
         try:
-            own = self._authority.trouble(self._clock()) if self._authority.exists() else ""
+            return self._authority.trouble(self._clock()) if self._authority.exists() else ""
         except ConfigError as error:
-            own = str(error)
+            return str(error)
+
+    def _tell(self, own: str) -> None:
         if trouble := "; ".join(filter(None, (own, self._of_servers()))):
             self._alerts.open(CERTIFICATE_ENDS, trouble)
         else:

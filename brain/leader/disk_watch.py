@@ -76,6 +76,11 @@ class DiskWatch:
         return {one.value: one is now for one in DiskState}
 
     @property
+    def hangs(self) -> bool:
+        """Has the trial that is under way not returned in time?"""
+        return self._hangs
+
+    @property
     def readable(self) -> bool:
         """Can files on it be read, as far as is known?"""
         return self._last.readable

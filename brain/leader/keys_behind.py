@@ -13,8 +13,9 @@ from agent.contract.errors import ConfigError
 from brain.adapters.liveness import FRESH_S, Beats
 from brain.adapters.rotation import KeyRotation
 from brain.cell.confirmations import Confirmed, ahead, is_behind
-from brain.cell.trust import TrustState
+from brain.cell.trust import TrustFile, TrustState
 from brain.config import BrainConfig
+from brain.glance import Latest
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.notes import BrainNotes
 
@@ -35,7 +36,8 @@ class KeysBehind:
         notes: BrainNotes,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._keys = KeyRotation(config)
+        self._trust = TrustFile(config.cell_dir)
+        self._in_force = Latest(KeyRotation(config).in_force, config.signing_key)
         self._leads = leads
         self._beats = beats
         self._alerts = alerts
@@ -55,9 +57,9 @@ class KeysBehind:
         if not self._leads():
             return
         try:
-            state = self._keys.file.state()
+            state = self._trust.state()
             why = self._own_files(state) or self._nodes(state)
-        except ConfigError:
+        except (ConfigError, OSError):
             return  # brain/leader/own_files.py says so
         if why and self._suspected:
             self._alerts.open(KEYS_BEHIND, why)
@@ -67,7 +69,7 @@ class KeysBehind:
 
     def _own_files(self, state: TrustState) -> str:
         """Is the signing key another one than was announced last?"""
-        in_use, newest = next(iter(self._keys.in_force()), ""), state.newest
+        in_use, newest = next(iter(self._in_force()), ""), state.newest
         if newest is None or in_use in newest.keys:
             return ""
         announced = ", ".join(newest.keys) or "none"

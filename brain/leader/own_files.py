@@ -9,10 +9,14 @@ from brain.cell.trust import TrustFile
 from brain.config import BrainConfig
 from brain.console.access.tokens import Tokens
 from brain.console.access.users import Users
+from brain.glance import FileHangs
 from brain.leader.brain_alerts import BrainAlerts
 
 CHECK_S = 1.0
 AFTER_S = 3.0  # a passing error of the machine, e.g. no free descriptor, is no page
+HANGS_S = (
+    30.0  # by then whoever watches the disk of the data folder (brain/leader/disk_watch.py) has told that
+)
 EDITED_S = 120.0  # somebody writes at brain.toml for so long, and what is half written is no page either
 
 
@@ -20,8 +24,15 @@ class OwnFiles:
     """The registry of the cell, what its nodes were told to trust, the tokens of people, and who they are (brain.toml)."""
 
     def __init__(
-        self, config: BrainConfig, alerts: BrainAlerts, clock: Callable[[], float] = time.monotonic
+        self,
+        config: BrainConfig,
+        alerts: BrainAlerts,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        disk_hangs: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`disk_hangs`: people hear of the hang of this brain's disk already, and of no file on it besides."""
+        self._disk_hangs = disk_hangs
         self._alerts = alerts
         self._clock = clock
         # cause -> (says why its file cannot be read, for how long that is no page)
@@ -43,7 +54,12 @@ class OwnFiles:
         """Reads what has changed, or could not be read before."""
         now = self._clock()
         for cause, (trouble, after_s) in self._files.items():
-            why = trouble()
+            try:
+                why = trouble()
+            except FileHangs as error:
+                if self._disk_hangs():
+                    continue  # nobody knows more of it than before
+                why, after_s = str(error), HANGS_S
             if not why:
                 self._since.pop(cause, None)
                 self._alerts.clear(cause)

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 
 from agent.contract.errors import ActionError, Refused, Unreachable
 from agent.shared.nats_connection import LOST
+from agent.shared.tasks import abandonable
 from brain.adapters import sent_reports
 from brain.adapters.history_queries import HistoryQueries
 from brain.adapters.sent_reports import SentReport
@@ -225,7 +226,7 @@ class ReportMail:
             return mail.composed(one.want, due, one.page, told, envelope)
 
         try:
-            return await asyncio.to_thread(work)
+            return await abandonable(work, "report-mail")
         except sqlite3.Error as error:
             self._reader.failed(error)
             raise

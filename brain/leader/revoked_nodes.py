@@ -12,6 +12,7 @@ import time
 import uuid
 
 from agent.contract.errors import ConfigError, Unreachable
+from agent.shared.tasks import abandonable
 from brain.adapters.liveness import Beats
 from brain.cell.registry import CellRegistry
 from brain.config import BrainConfig
@@ -94,9 +95,8 @@ class RevokedNodes:
             f"node {name} stands in the registry of this machine, and the log says that it was revoked later"
         )
         if self._embedded:
-            await asyncio.to_thread(
-                self._registry.turn_out, name, at=at, by="an operator, before the registry was put back"
-            )
+            by = "an operator, before the registry was put back"
+            await abandonable(lambda: self._registry.turn_out(name, at=at, by=by), "registry")
             self._notes.write(
                 "cell.changed", f"{text}: taken out of the registry. It can join again by a new token"
             )

@@ -10,10 +10,12 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from functools import partial
 
 from agent.contract.errors import ConfigError, Unreachable
 from agent.shared.nats_connection import NatsConnection
 from agent.shared.secret_file import nkey_seed
+from agent.shared.tasks import abandonable
 from brain.adapters.announcer import Announcer
 from brain.adapters.liveness import FRESH_S, Beats
 from brain.adapters.nats_server import NatsServer
@@ -78,7 +80,7 @@ class Rotations:
 
     async def _look(self) -> None:
         if self._server_is_behind and self._server is not None and self._server.running():
-            await asyncio.to_thread(self._server.reload)
+            await abandonable(self._server.reload, "reload")
             self._server_is_behind = False
         state = self._file.state()
         if self._leadership.leads() and (state.serial or self._any_was_told()):
@@ -89,7 +91,7 @@ class Rotations:
             waits = waits or self._waits_for_the_lead(kind, rotation)
             if not self._server_is_behind and await self._due(kind, rotation):
                 self._server_is_behind = self._server is not None  # those of a site's own somebody reloads
-                await asyncio.to_thread(self._keys.advance, kind, now=time.time())
+                await abandonable(partial(self._keys.advance, kind, now=time.time()), "rotation")
                 self._tell(kind, rotation)
         if waits:
             raise ConfigError(waits)
@@ -121,7 +123,7 @@ class Rotations:
 
     async def _brain_due(self, rotation: Rotation) -> bool:
         if rotation.stage is Stage.SWITCHED:
-            seed = nkey_seed(self._config.brain_seed, "nats.seed_file")
+            seed = await abandonable(lambda: nkey_seed(self._config.brain_seed, "nats.seed_file"), "seed")
             if not self._connection.connected or self._connection.uses(seed):
                 return self._connection.connected
             self._connection.reconnect()
@@ -130,7 +132,7 @@ class Rotations:
             return time.time() >= rotation.switch_at
         if not self._server.running():
             return False
-        await asyncio.to_thread(self._server.reload)  # it accepts both from now on
+        await abandonable(self._server.reload, "reload")  # it accepts both from now on
         return True
 
     def unconfirmed(self) -> list[str]:
@@ -165,7 +167,7 @@ class Rotations:
             for name, last in self._beats.newest.items()
         }
         if known | now != self._confirmed:
-            await asyncio.to_thread(write_confirmed, self._file.confirmed_file, known | now)
+            await abandonable(lambda: write_confirmed(self._file.confirmed_file, known | now), "confirmed")
             self._confirmed = known | now
 
     def _tell(self, kind: KeyKind, rotation: Rotation) -> None:

@@ -6,7 +6,10 @@ What it refuses to a node never comes to the brain, which hears of it here.
 import asyncio
 
 from agent.contract.errors import ConfigError, Unreachable
+from agent.shared.tasks import abandonable
+from brain.adapters.disk import try_disk
 from brain.adapters.nats_server import NatsServer
+from brain.glance import FileHangs, Latest
 from brain.leader.node_reports import NodeReports
 from brain.leader.notes import BrainNotes
 
@@ -23,9 +26,16 @@ class ServerKeeper:
         self._server = server
         self._notes = notes
         self._reports = reports
+        self._latest = Latest(self._trouble, server.folder)
 
     def trouble(self) -> str:
         """What is wrong with the server, and who must do what; empty: nothing that is known."""
+        try:
+            return self._latest()
+        except (FileHangs, OSError) as error:
+            return f"nobody can read the NATS server's files: {error}"
+
+    def _trouble(self) -> str:
         server = self._server
         if not server.out_of_space():
             return "" if server.running() else f"the NATS server has ended: see {server.folder}/nats.log"
@@ -46,15 +56,17 @@ class ServerKeeper:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(CHECK_S)
-            for node, count in (await asyncio.to_thread(self._server.take_refused)).items():
+            for node, count in (await abandonable(self._server.take_refused, "server")).items():
                 self._reports.refused(node, count)
-            why = self._due()
+            why = await abandonable(self._due, "server")
             if not why:
                 continue
             if loop.time() - started_s > LASTED_S:
                 failures = 0
             self._notes.write("server.restarted", f"the NATS server is started again: {why}")
             try:
+                # A start happens on the event loop: not while the disk hangs.
+                await abandonable(lambda: try_disk(self._server.folder), "server")
                 started_s = loop.time()
                 await self._server.restart()
             except (ConfigError, Unreachable, OSError) as error:

@@ -1,9 +1,9 @@
 """Where traces go: a collector over OTLP/HTTP, a file of OTLP/JSON lines."""
 
-import asyncio
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +12,7 @@ import orjson
 from agent.contract.errors import ConfigError, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import warn_if_open
+from agent.shared.tasks import abandonable
 from brain.notify import http
 from brain.outgoing import DIRECT, Outgoing
 from brain.traces_config import TracesConfig
@@ -88,12 +89,12 @@ class TraceFile:
 
     async def write(self, body: bytes) -> tuple[int, str]:
         """As in TraceOutput."""
-        await asyncio.to_thread(self._append, body + b"\n")
+        await abandonable(partial(self._append, body + b"\n"), "traces")
         return 0, ""
 
     async def reach(self) -> str:
         """As in TraceOutput: the file, or else its folder, may be written."""
-        await asyncio.to_thread(self._look)
+        await abandonable(self._look, "traces")
         return str(self._path)
 
     async def close(self) -> None:

@@ -2,13 +2,19 @@
 
 import asyncio
 import contextlib
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+import orjson
+
 from agent.shared import files
+from agent.shared.latest_write import LatestWrite
+from brain.glance import FileHangs, Latest
 from brain.notify.message import PageMessage
 
 _MOST = 10_000  # alerts
+KEEP_S = 1.0  # so long a page waits for the disk
 
 
 class FirstMessages:
@@ -16,12 +22,15 @@ class FirstMessages:
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
-        self._file: Path | None = None
+        self._kept: LatestWrite | None = None
 
     def remember_in(self, folder: Path, kind: str, name: str) -> None:
         """Keeps them in a file of the channel, and reads what is there; a damaged file is none."""
-        self._file = folder / f"{kind}-{quote(name, safe='')}.json"
-        found = files.read_json(self._file)
+        file = folder / f"{kind}-{quote(name, safe='')}.json"
+        self._kept = LatestWrite(partial(files.write, file))
+        found = None
+        with contextlib.suppress(FileHangs):
+            found = Latest(partial(files.read_json, file), file)()
         for key, id_ in found.items() if isinstance(found, dict) else ():
             if isinstance(id_, str):
                 self._ids[key] = id_
@@ -37,7 +46,9 @@ class FirstMessages:
             self._ids[message.dedup_key] = id_
             while len(self._ids) > _MOST:
                 del self._ids[next(iter(self._ids))]
-        if self._file is not None:
-            # On a full disk the next page after a restart begins anew.
-            with contextlib.suppress(OSError):
-                await asyncio.to_thread(files.write_json, self._file, dict(self._ids))
+        if self._kept is not None:
+            # On a disk that is full or hangs the next page after a restart begins anew; this one is out.
+            self._kept.put(orjson.dumps(self._ids))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(KEEP_S):
+                    await self._kept.settled()

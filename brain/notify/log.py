@@ -1,15 +1,17 @@
 """Appends pages to a text file. The default when no channel is configured: a page is never dropped."""
 
-import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from agent.contract.errors import Unreachable
+from brain.aside import aside
+from brain.glance import FileHangs
 from brain.notify.message import Language, PageMessage
 from brain.options import options
 from brain.outgoing import DIRECT, Outgoing
@@ -45,22 +47,30 @@ class PageLog:
         return self._name
 
     async def send(self, message: PageMessage) -> None:
-        """Appends the page. Unreachable: the file cannot be written (full disk, permissions)."""
+        """Appends the page. Unreachable: the file cannot be written (full disk, permissions, a disk that hangs)."""
         text = f"{message.to_text(self._language)}  page       {message.id} for {message.group}\n\n"
         try:
-            await asyncio.to_thread(self._append, text)
+            await aside(partial(self._append, text), self._path)
+        except FileHangs as error:
+            raise Unreachable(str(error)) from error
         except OSError as error:
             raise Unreachable(f"{self._path}: {error.strerror}") from error
 
     async def reach(self) -> str:
         """As in Channel: may the file be written?"""
-        place = self._path if self._path.exists() else self._path.parent
-        if not os.access(place, os.W_OK):
-            raise Unreachable(f"{self._path} cannot be written")
+        try:
+            await aside(self._look, self._path)
+        except FileHangs as error:
+            raise Unreachable(str(error)) from error
         return str(self._path)
 
     async def close(self) -> None:
         """Does nothing: the file is open only while a page is written."""
+
+    def _look(self) -> None:
+        place = self._path if self._path.exists() else self._path.parent
+        if not os.access(place, os.W_OK):
+            raise Unreachable(f"{self._path} cannot be written")
 
     def _append(self, text: str) -> None:
         if self._path.exists() and self._path.stat().st_size > self._max_bytes:

@@ -5,7 +5,7 @@ set -eu
 packages="systemd-container dbus iproute2 jq nftables kmod tinyproxy-bin user-mode-linux ibsim-utils opensm infiniband-diags
  prometheus prometheus-alertmanager prometheus-node-exporter openipmi ipmitool openssl openssh-client openssh-server python3-apt git slurm-wlm munge slurmrestd slurm-wlm-jwt-plugin
  rpm etcd-server xz-utils curl qemu-system-x86 busybox-static gcc libc6-dev make linux-headers-amd64
- groff-base buildah mmdebstrap chromium fonts-noto-cjk tmux"
+ groff-base buildah mmdebstrap chromium fonts-noto-cjk tmux bindfs"
 # A kubectl that is there already, of whatever origin, is good.
 command -v kubectl >/dev/null 2>&1 || packages="$packages kubernetes-client"
 missing=""

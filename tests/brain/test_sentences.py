@@ -172,6 +172,14 @@ def test_no_sentence_is_taken_for_another() -> None:
         ),
         ("link/n1/eth0: Connection refused", "link/n1/eth0: Connection refused"),
         ("ann holds node/n1: the riser is loose", "ann 暂停了 node/n1：the riser is loose"),
+        (
+            "/data/brain is below /data, which /etc/fstab names, and nothing is mounted there: mount it (`mount /data`), or take "
+            "its line out of /etc/fstab where this brain is to begin without it. Until then this brain begins nothing anew: it "
+            "hears of no fault and can do nothing. When that is done, it starts by itself",
+            "/data/brain 位于 /data 之下，/etc/fstab 中列有后者，而那里没有挂载任何东西：请挂载（`mount /data`）；"
+            "如果此 brain 应当不用它而开始，请从 /etc/fstab 中删除该行。"
+            "在此之前此 brain 不会重新开始任何东西：它听不到故障，也无法处理。完成后它会自行启动",
+        ),
         ("", ""),
     ],
 )

@@ -3,8 +3,10 @@
 import fcntl
 import os
 import shutil
+import signal
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,3 +92,40 @@ def replace_disk(folder: Path) -> None:
     subprocess.run(["umount", "-l", str(folder)], check=True)
     subprocess.run(["e2fsck", "-f", "-y", str(other)], check=False, capture_output=True)
     subprocess.run(["mount", "-o", "loop", str(other), str(folder)], check=True)
+
+
+class FileServer:
+    """Serves a folder by FUSE. While it hangs, whatever asks for a file there waits for ever, `stat` and `open` too."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Nothing there returns meanwhile."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def file_server(folder: Path) -> Iterator[FileServer]:
+    """The folder is one of a file server's; what is in it lies beside it. The kernel keeps nothing of it in memory."""
+    behind = folder.with_name(f"{folder.name}.behind")
+    for one in (folder, behind):
+        one.mkdir(exist_ok=True)
+    remembers_nothing = "attr_timeout=0,entry_timeout=0,negative_timeout=0"
+    argv = ["bindfs", "-f", "-o", remembers_nothing, str(behind), str(folder)]
+    with subprocess.Popen(argv) as process:
+        try:
+            deadline_s = time.monotonic() + 30
+            while not folder.is_mount():
+                assert process.poll() is None, f"{' '.join(argv)} has ended"
+                assert time.monotonic() < deadline_s, "bindfs serves the folder"
+                time.sleep(0.02)
+            yield FileServer(process)
+        finally:
+            subprocess.run(["umount", "-l", str(folder)], check=True)
+            process.kill()

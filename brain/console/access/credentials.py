@@ -39,6 +39,12 @@ class Credentials:
         self._local = secrets.token_urlsafe(32)
         self._written: list[Path] = []
 
+    def look(self) -> None:
+        """Reads who the people are: what is known of them counts while the disk hangs."""
+        with suppress(ConfigError):
+            self.tokens.trouble()
+            self.users.trouble()
+
     def publish_local(self, port: int) -> None:
         """Writes the token of whoever started this brain to its files. ConfigError: the data folder takes none. That it is full
         keeps no brain from leading: its own user needs a token then.

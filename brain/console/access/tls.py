@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+import os
 import ssl
 from pathlib import Path
 
 from agent.contract.errors import ConfigError
+from agent.shared import files
+from brain.glance import Glance
 
 _log = logging.getLogger(__name__)
 LOOK_EVERY_S = 5.0
@@ -17,22 +20,35 @@ class Certificate:
     def __init__(self, chain: Path, key: Path) -> None:
         """ConfigError: they cannot be read, or do not belong together."""
         self._chain, self._key = chain, key
-        self.context = self._loaded()
         self._seen = self._stamp()
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_3
+        self._load(self.context, self._read())
+        self._glance = Glance(self._look)
+        self._new: tuple[bytes, bytes] | None = None  # that is whole, and not in use yet
 
     def refresh(self) -> None:
-        """Takes up what has changed in the files; what cannot be used is logged, and the old certificate stays."""
+        """Takes up what has changed in the files; what cannot be used is logged, and the old certificate stays; also while their
+        disk hangs.
+        """
+        self._glance()
+        new, self._new = self._new, None
+        if new is not None:
+            self._load(self.context, new)
+            _log.info("%s: new certificate in use", self._chain)
+
+    def _look(self) -> None:
         stamp = self._stamp()
         if stamp == self._seen:
             return
-        self._seen = stamp
         try:
-            self._loaded()  # proves that both files are whole and belong together before the live one is touched
-            self.context.load_cert_chain(self._chain, self._key)
-        except (ConfigError, OSError) as error:
+            found = self._read()
+            # Both are whole and belong together, before the live one is touched.
+            self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), found)
+            self._new = found
+        except ConfigError as error:
             _log.error("the old certificate stays in use: %s", error)
-        else:
-            _log.info("%s: new certificate in use", self._chain)
+        self._seen = stamp
 
     async def watch(self) -> None:
         """Refreshes it now and then, for ever."""
@@ -40,16 +56,31 @@ class Certificate:
             await asyncio.sleep(LOOK_EVERY_S)
             self.refresh()
 
-    def _loaded(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
+    def _read(self) -> tuple[bytes, bytes]:
         try:
-            context.load_cert_chain(self._chain, self._key, password=_none)
+            return files.read(self._chain), files.read(self._key)
+        except OSError as error:
+            raise self._unfit(error) from error
+
+    def _load(self, context: ssl.SSLContext, found: tuple[bytes, bytes]) -> None:
+        """From memory: OpenSSL takes the names of files only, and a disk may hang."""
+        handles: list[int] = []
+        try:
+            for content in found:
+                handles.append(os.memfd_create("certificate", os.MFD_CLOEXEC))
+                os.write(handles[-1], content)
+            chain, key = (f"/proc/self/fd/{handle}" for handle in handles)
+            context.load_cert_chain(chain, key, password=_none)
         except (OSError, ValueError) as error:
-            raise ConfigError(
-                f"console.tls_cert_file {self._chain} and console.tls_key_file {self._key}: {error}"
-            ) from error
-        return context
+            raise self._unfit(error) from error
+        finally:
+            for handle in handles:
+                os.close(handle)
+
+    def _unfit(self, error: Exception) -> ConfigError:
+        return ConfigError(
+            f"console.tls_cert_file {self._chain} and console.tls_key_file {self._key}: {error}"
+        )
 
     def _stamp(self) -> tuple[tuple[int, int, int], ...]:
         found = []

@@ -53,6 +53,8 @@ class Tokens:
     """One file of tokens, which several brains may share."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
+        self._revoked: set[str] = set()  # here, whether the file took it or not
         self._file = LockedFile(path, parse=partial(_parse, path), dump=_dump, empty=dict)
 
     def trouble(self) -> str:
@@ -68,6 +70,8 @@ class Tokens:
         id_, secret = taken_apart(given)
         token = self._file.value().get(id_)
         known = token.hash if token else _hashed("")  # an unknown id takes as long as a wrong secret
+        if id_ in self._revoked:
+            token = None
         right = hmac.compare_digest(_hashed(secret), known)
         return token if token and right and now < token.expires_at else None
 
@@ -127,19 +131,26 @@ class Tokens:
 
     def revoke(self, ids: set[str]) -> list[Token]:
         """Takes tokens away at once, and those that were made with them; returns those that there were. ConfigError: the
-        file cannot be written.
+        file cannot be written, or its disk hangs; at this brain they are worth nothing all the same, as long as it runs.
         """
         gone: list[Token] = []
+        self._revoked |= _fallen(self._file.last, ids)
 
         def drop(found: Mapping[str, Token]) -> Mapping[str, Token]:
-            fallen = set(ids)
-            while more := {id_ for id_, one in found.items() if one.parent in fallen} - fallen:
-                fallen |= more
+            fallen = _fallen(found, ids)
             gone.extend(one for id_, one in found.items() if id_ in fallen)
             return {id_: one for id_, one in found.items() if id_ not in fallen}
 
         self._file.change(drop)
         return gone
+
+
+def _fallen(found: Mapping[str, Token], ids: set[str]) -> set[str]:
+    """These, and those that were made with them."""
+    fallen = set(ids)
+    while more := {id_ for id_, one in found.items() if one.parent in fallen} - fallen:
+        fallen |= more
+    return fallen
 
 
 def _parse(path: Path, body: bytes) -> Mapping[str, Token]:

@@ -1,5 +1,5 @@
 """The people of [console.users] and the groups of [console.oidc.groups], as brain.toml names them now: the file is read again
-when it changes, for these alone.
+when it changes, for these alone. While its disk hangs they stay as they are.
 """
 
 import logging
@@ -10,6 +10,7 @@ from agent.contract.errors import ConfigError
 from brain import config
 from brain.config import BrainConfig
 from brain.console_config import GrantConfig
+from brain.glance import FileHangs, Glance
 
 _log = logging.getLogger(__name__)
 NOTE = "access.people"
@@ -26,6 +27,8 @@ class Users:
         self._groups = _groups(started_with)
         self._seen: tuple[int, int, int] | None = None  # the file may have changed since it was read
         self._trouble = ""
+        self._glance = Glance(self._read)
+        self._found: BrainConfig | ConfigError | None = None  # that nobody has taken yet
 
     def now(self) -> Mapping[str, GrantConfig]:
         """Name -> what they may do. A file that cannot be used changes nobody, and is noted once."""
@@ -38,21 +41,32 @@ class Users:
         return self._groups
 
     def trouble(self) -> str:
-        """Looks whether the file has changed, and returns why it cannot be used; empty: it can."""
-        self._look()
+        """Looks whether the file has changed, and returns why it cannot be used; empty: it can. FileHangs: its disk hangs."""
+        if not self._look() and self._file is not None:
+            raise FileHangs(self._file)
         return self._trouble
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
+        """False: its disk hangs, and nobody knows whether it has changed."""
+        answers = self._file is None or self._glance()
+        found, self._found = self._found, None
+        if isinstance(found, BrainConfig):
+            self._take(found)
+            self._trouble = ""
+        elif found is not None and self._file is not None:
+            why = str(found).splitlines()[0].replace(str(self._file), self._file.name)
+            self._trouble = f"{self._file.name} cannot be used: {why}"
+            self._note(NOTE, f"people stay as they were, because {self._trouble}")
+        return answers
+
+    def _read(self) -> None:
         stamp = _stamp(self._file)
         if self._file is not None and stamp and stamp != self._seen:
-            self._seen = stamp
             try:
-                self._take(config.load(self._file))
-                self._trouble = ""
+                self._found = config.load(self._file)
             except ConfigError as error:
-                why = str(error).splitlines()[0].replace(str(self._file), self._file.name)
-                self._trouble = f"{self._file.name} cannot be used: {why}"
-                self._note(NOTE, f"people stay as they were, because {self._trouble}")
+                self._found = error
+            self._seen = stamp
 
     def _take(self, new: BrainConfig) -> None:
         users, groups = new.console.users, _groups(new)

@@ -98,7 +98,7 @@ async def test_what_a_site_s_own_servers_show(
     keeper = CertificateKeeper(
         made(tmp_path, 1), notes=site.alerts._notes, alerts=site.alerts, shown=lambda: shown[0]
     )
-    keeper._tell()
+    keeper._tell("")
     assert bool(site.alerts.open_now) is told
     if told:
         task = asyncio.create_task(keeper.serve())

@@ -39,7 +39,7 @@ class StoryBrain:
     """What the server asks of a brain, answered by a story. Used in the server's own thread only, but for what `Served` says."""
 
     name = "b1"
-    disk = None
+    disk = SimpleNamespace(hangs=False)
     archive = SimpleNamespace(failing="")
 
     def __init__(self, folder: Path, story: Story, **console: Any) -> None:
