@@ -102,11 +102,13 @@ os.register_at_fork(after_in_child=_LOOKERS.begin_anew)
 class Glance:
     """Looks at one file. Its owner keeps what was seen."""
 
-    def __init__(self, look: Callable[[], None]) -> None:
-        """`look` may block, keeps what it has seen by itself, and expects no two at once but from different threads."""
+    def __init__(self, look: Callable[[], None], *, known: bool = False) -> None:
+        """`look` may block, keeps what it has seen by itself, and expects no two at once but from different threads. `known`: its
+        owner has something already.
+        """
         self._look = look
         self._under_way: _Look | None = None
-        self._known = False
+        self._known = known
 
     def __call__(self) -> bool:
         """Looks. False: the disk has not answered in time, and what was seen last is all that is known."""

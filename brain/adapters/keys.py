@@ -53,7 +53,7 @@ class CurrentSigner:
         self._path = path
         self._signer = load_signer(path)
         self._seen = self._stamp()
-        self._glance = Glance(self._look)
+        self._glance = Glance(self._look, known=True)
 
     def __call__(self) -> Signer:
         """The key that is in the file now; the one before, while it cannot be read, or its disk hangs."""

@@ -6,6 +6,7 @@ over a connection that this authority vouches for.
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,9 @@ class _Files:
         self.trusted: Latest[Mapping[str, str]] = Latest(
             partial(_trusted, config.signing_key), config.signing_key
         )
+        for read in (self.ca, self.ca_of_nats, self.trusted):
+            with suppress(ConfigError, OSError):  # whoever joins hears of it
+                read()
 
 
 def refused(error: web.HTTPException) -> web.Response:

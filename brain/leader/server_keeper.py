@@ -54,6 +54,7 @@ class ServerKeeper:
         """Watches, until cancelled."""
         failures, started_s = 0, 0.0
         loop = asyncio.get_running_loop()
+        self.trouble()  # what is known of it counts while its disk hangs
         while True:
             await asyncio.sleep(CHECK_S)
             for node, count in (await abandonable(self._server.take_refused, "server")).items():

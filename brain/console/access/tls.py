@@ -24,7 +24,7 @@ class Certificate:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_3
         self._load(self.context, self._read())
-        self._glance = Glance(self._look)
+        self._glance = Glance(self._look, known=True)
         self._new: tuple[bytes, bytes] | None = None  # that is whole, and not in use yet
 
     def refresh(self) -> None:

@@ -27,7 +27,7 @@ class Users:
         self._groups = _groups(started_with)
         self._seen: tuple[int, int, int] | None = None  # the file may have changed since it was read
         self._trouble = ""
-        self._glance = Glance(self._read)
+        self._glance = Glance(self._read, known=True)
         self._found: BrainConfig | ConfigError | None = None  # that nobody has taken yet
 
     def now(self) -> Mapping[str, GrantConfig]:
