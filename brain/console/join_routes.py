@@ -69,8 +69,6 @@ def routes(
                 door.count_wrong_join()
                 raise web.HTTPForbidden(text=told(TokenRefusal.UNKNOWN))
             _check_key(brain, registry)
-            ca, ca_of_nats = files.ca(), files.ca_of_nats()
-            keys = dict(newest.keys) if newest else dict(files.trusted())
             take = partial(
                 registry.join,
                 given["id"],
@@ -81,6 +79,9 @@ def routes(
                 turned_out=_turned_out(brain),
             )
             node = await aside(take, brain.config.registry_file)
+            # Where one was never read, and hangs: the node comes again, by the same key and without another token.
+            ca, ca_of_nats = files.ca(), files.ca_of_nats()
+            keys = dict(newest.keys) if newest else dict(files.trusted())
         except Refused as error:
             door.refused(f"join {given['id']}", f"{calls_itself}: {why(error)}")
             raise web.HTTPForbidden(text=told(why(error))) from error
