@@ -4,6 +4,9 @@
 set -eu
 version=$1 folder=$2
 list="$(cd "$(dirname "$0")/../../.." && pwd)/deploy/release/brain.lock"
+# One at a time: of two that find nothing, each would remove what the other one makes.
+exec 9>"$folder.lock"
+flock 9
 python=""
 for candidate in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$version".*/bin/python; do
   if "$candidate" -c "import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != '$version')" 2>/dev/null; then

@@ -3,6 +3,9 @@
 set -eu
 folder=$1
 list="$(cd "$(dirname "$0")" && pwd)/requirements.txt"
+# One at a time: of two that find nothing, each would remove what the other one makes.
+exec 9>"$folder.lock"
+flock 9
 cmp -s "$list" "$folder/installed.txt" 2>/dev/null && exit 0
 rm -rf "$folder"
 "${PYTHON:-python3}" -m venv "$folder"
