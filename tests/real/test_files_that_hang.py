@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,11 +17,13 @@ from brain.leader.own_files import HANGS_S, OwnFiles
 from brain.notify.compose import compose
 from brain.notify.first_messages import FirstMessages
 from tests.brain.notify.pages import page
+from tests.real.brain_kit import lab
 from tests.real.disk_kit import FileServer, file_server
 from tests.security.test_door import certificate
 
 pytestmark = [pytest.mark.root, pytest.mark.component("bindfs"), pytest.mark.timeout(120)]
 WELL_WITHIN_S = 60.0
+STILL_S = 5.0  # of a loaded machine; the disk hangs for longer
 
 
 @pytest.fixture(name="served")
@@ -117,3 +120,37 @@ async def test_a_page_does_not_wait_for_its_note_of_the_first_message(
     other = FirstMessages()
     other.remember_in(folder, "slack", "hook")
     assert other.of(compose(page())) == "1.1"
+
+
+@pytest.mark.component("nats-server")
+async def test_the_event_loop_of_an_embedded_cell_goes_on(tmp_path: Path) -> None:
+    """Its NATS server hangs with it, so nothing is healed; it says so, answers within a second, and leads again by itself."""
+    longest_s = 0.0
+
+    async def watch() -> None:
+        nonlocal longest_s
+        while True:
+            began_s = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest_s = max(longest_s, time.monotonic() - began_s)
+
+    with file_server(tmp_path / "brain") as server:
+        async with lab(tmp_path) as whole:
+            epoch = (await whole.get("/api/v1/status"))["epoch"]
+            async with whole.fetch("/api/join") as answer:
+                assert answer.status == 200
+            watching = asyncio.create_task(watch())
+            with server.hanging():
+                await whole.until(
+                    lambda found: (
+                        {one["cause"] for one in found["troubles"]} >= {"nobody_leads", "brain_disk"}
+                    ),
+                    "people hear of both",
+                )
+                async with whole.fetch("/api/join") as answer:
+                    assert answer.status == 200, "what a node is told was read before"
+                watching.cancel()
+            await whole.until(lambda found: found["leads"] and not found["troubles"], "it leads again")
+            assert (await whole.get("/api/v1/status"))["epoch"] >= epoch
+    assert longest_s < STILL_S, f"the event loop stood still for {longest_s:.2f} s"
+    print(f"the event loop stood still for {1000 * longest_s:.0f} ms at most")
