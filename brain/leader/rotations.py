@@ -82,6 +82,7 @@ class Rotations:
         if self._server_is_behind and self._server is not None and self._server.running():
             await abandonable(self._server.reload, "reload")
             self._server_is_behind = False
+        await asyncio.to_thread(self._keys.settle)
         state = self._file.state()
         if self._leadership.leads() and (state.serial or self._any_was_told()):
             await self._announcer.tell_all()
