@@ -134,12 +134,13 @@ class Outbox:
             number, entry = self._waiting.popitem(last=False)
             entry.sent_at = self._clock()
             room -= 1
-            await client.publish(
-                entry.subject,
-                entry.body,
-                reply=f"{inbox}.{number}",
-                headers={subjects.HEADER_ID: entry.id},
-            )
+            with self.refusals.sending(entry.id):
+                await client.publish(
+                    entry.subject,
+                    entry.body,
+                    reply=f"{inbox}.{number}",
+                    headers={subjects.HEADER_ID: entry.id},
+                )
 
     def _in_flight(self) -> int:
         return len(self._entries) - len(self._waiting)

@@ -2,10 +2,12 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import orjson
+from nats.errors import MaxPayloadError
 
 from agent.contract.messages import clip
 
@@ -29,9 +31,22 @@ class RefusedWrites:
 
     def refused(self, name: str, answer: bytes) -> None:
         """The server's answer to this message was an error."""
+        self._note(name, _words(answer))
+
+    @contextmanager
+    def sending(self, name: str) -> Iterator[None]:
+        """One message is written inside. It counts as refused, and no more comes of it, where it is larger than the server takes:
+        that must not end the connection by which all others go.
+        """
+        try:
+            yield
+        except MaxPayloadError:
+            self._note(name, "maximum payload exceeded")  # as the server says it
+
+    def _note(self, name: str, words: str) -> None:
         now_s = self._clock()
         one = self._found.pop(name, None) or _Refused(now_s, now_s, "")
-        one.last_s, one.words = now_s, _words(answer)
+        one.last_s, one.words = now_s, words
         self._found[name] = one
         if len(self._found) > MOST:
             self._found.popitem(last=False)

@@ -180,12 +180,13 @@ class EventQueue:
             subjects.HEADER_KIND: sent.event.kind,
             subjects.HEADER_SEVERITY: sent.event.severity.value,
         }
-        await self._client.publish(
-            subjects.event(self._cell, sent.offer.node),
-            sent.body,
-            reply=f"{self._inbox}.{number}",
-            headers=headers,
-        )
+        with self._refusals.sending(sent.event.id):
+            await self._client.publish(
+                subjects.event(self._cell, sent.offer.node),
+                sent.body,
+                reply=f"{self._inbox}.{number}",
+                headers=headers,
+            )
 
     async def _resend_overdue(self) -> None:
         now_s = self._clock()

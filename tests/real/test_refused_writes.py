@@ -113,6 +113,35 @@ async def test_people_hear_that_the_log_refuses_a_part_of_what_is_written(
         assert not out.told("nobody_leads")
 
 
+async def test_what_is_larger_than_the_server_takes_does_not_end_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has lowered `max_payload`: one long word of a person waits, people are told, and faults are seen."""
+    monkeypatch.setattr("brain.leader.leader_watch.REFUSED_S", 5.0)
+    with nats_server(tmp_path, nodes=["n1"]) as server:
+        async with outside() as out, lab(tmp_path, nats={"url": server.url}, **out.config) as whole:
+            assert whole.running is not None
+            server.stop()
+            server.configure("max_payload: 1KB")
+            server.start()
+            await whole.until(lambda status: status["leads"], "it leads")
+            saying = asyncio.create_task(whole.say("hold", scope="all", why="w" * 990))
+            await told(out, "log_refuses")
+            (page,) = [one for one in out.pages if one["cause"] == "log_refuses"]
+            assert "maximum payload exceeded" in page["why_now"]
+            async with client(server.node_url("n1")) as connection:
+                node = Node("n1", connection, whole.running.signer.key.verify_key)
+                await node.listen()
+                await node.event("gpu.lost", "gpu/0000:3b:00", reason="lost")
+            await whole.until(lambda found: found["incidents"], "the fault is seen", "/api/v1/incidents")
+            assert (await saying)[0] == 503, "the person was told that it is not there yet"
+            server.stop()
+            server.configure("")
+            server.start()
+            await whole.until(lambda status: status["holds"], "it comes when there is room for it")
+            await told(out, "log_refuses", "resolve")
+
+
 async def test_an_input_that_the_log_refuses_stays_in_the_outbox(tmp_path: Path) -> None:
     """An intent, say: what it is for must not begin."""
     with nats_server(tmp_path) as server:
