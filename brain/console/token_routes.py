@@ -123,7 +123,9 @@ def routes(
             others = body.user not in ("", who.name) or any(one.user != who.name for one in chosen)
             least, touched = (Role.ADMINISTRATOR, WHOLE_CELL) if others else (Role.VIEWER, OWN_AFFAIR)
             door.demand(request, who, least, touched)
-            gone = await aside(partial(_revoked_for_good, brain.config, tokens, chosen, who.name), tokens.path)
+            gone = await aside(
+                partial(_revoked_for_good, brain.config, tokens, chosen, who.name), tokens.path
+            )
         except FileHangs as error:
             brain.note(
                 "access.token",
@@ -162,6 +164,7 @@ def _revoked_for_good(config: BrainConfig, tokens: Tokens, chosen: Sequence[Toke
     """Takes them away, and has the log say so: no file of tokens from a backup lets anybody in by them. Returns those that
     there were.
     """
+    tokens.distrust({one.id for one in chosen})  # before anything that waits for a disk
     config.cell_dir.mkdir(parents=True, exist_ok=True, mode=0o750)
     void, now = VoidTokens(config.registry_file), time.time()
     for one in chosen:  # first: whoever is interrupted in between has one that counts no more
