@@ -20,6 +20,7 @@ from brain.cell.authority import Authority
 from brain.cell.trust import KeyKind
 from brain.cli import cell_shared
 from brain.config import BrainConfig, parse
+from tests import forked
 from tests.killed import killed
 
 NOW_S = 1_800_000_000.0
@@ -203,3 +204,14 @@ def test_take_that_is_killed_anywhere_is_whole_when_it_was_said_again(story: str
         if not died:
             assert at
             return
+
+
+def test_what_is_done_is_told_also_where_no_note_of_it_can_be_written(tmp_path: Path) -> None:
+    """As on a full disk: who heard of the note alone would say it again, and make another key."""
+    config = new_cell(tmp_path)
+    (config.cell_dir / "journal.json").mkdir()
+    status, said = forked.gpuward("cell", "rotate", "signing", "--compromised", "--data", str(tmp_path))
+    assert status == 0, said
+    assert "EVERY NODE MUST JOIN AGAIN" in said
+    assert "It is done, and no note will say who did it" in said
+    assert KeyRotation(config).file.state().joined_since

@@ -483,6 +483,7 @@ s-gpuward-would-run-runbook-9ce08060 = gpuward 会执行 { $runbook }：
 s-in-force-76d1f4a0 = ，已生效
 s-in-operator-mode-the-brain-s-nkey-belongs-to-341909d8 = 在 operator 模式下 brain 的 NKEY 属于一个账户的用户，gpuward 不更换它：请用您的 operator 工具取消该用户，并另建一个
 s-in-out-fd01add6 = ，写入 { $out }
+s-it-is-done-and-no-note-will-say-who-6a7e27d1 = 已完成，但不会有记录说明是谁做的：{ $error }
 s-it-is-not-connected-to-nats-so-it-hears-7155e351 = 它没有连接 NATS，因此听不到任何节点和故障
 s-it-is-not-the-whole-log-what-was-open-80154522 = 这不是完整的日志：此前未结束、被暂停和被排空的内容不在此状态中。
 s-it-is-on-the-log-the-brain-has-not-210d9588 = 已写入日志；brain 尚未处理：请看 `gpuward status`。
