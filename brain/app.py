@@ -329,6 +329,7 @@ async def run(
             interrupted=liveness.restart,
             log_now=clock.now,
             shut_out=revoked.shut_out,
+            refusals=outbox.refusals,
         )
         watch = PackWatch(config, build_pack)
         packs = PackUpdates(

@@ -91,7 +91,7 @@ class LockedFile(Generic[T]):
 
     def change(self, change: Callable[[T], T]) -> None:
         """Replaces what the file holds. ConfigError: it cannot be read or written; it is as it was."""
-        with self._locked():
+        with locked(self.path.with_name(f"{self.path.name}.lock")):
             body = self._dump(change(self._read()))
             try:
                 files.write(self.path, body, sync=True, mode=0o600, like=self.path.parent)
@@ -119,27 +119,26 @@ class LockedFile(Generic[T]):
         except OSError as error:
             raise ConfigError(f"{self.path}: {error.strerror}") from error
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        lock = self.path.with_name(self.path.name + ".lock")
-        try:
-            handle = os.open(
-                lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
-            )
-        except OSError as error:
-            raise ConfigError(f"{lock}: {error.strerror}") from error
-        try:
-            files.belongs_as(handle, lock.parent)
-            until_s = time.monotonic() + LOCK_WITHIN_S
-            while not _taken(handle):
-                if time.monotonic() > until_s:
-                    raise ConfigError(
-                        f"{lock}: another process holds it for {LOCK_WITHIN_S:g} s: find it with `fuser`, and end it"
-                    )
-                time.sleep(_LOCK_POLL_S)
-            yield
-        finally:
-            os.close(handle)
+
+@contextmanager
+def locked(lock: Path) -> Iterator[None]:
+    """One process at a time is inside. ConfigError: the lock cannot be opened, or another process does not let it go."""
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as error:
+        raise ConfigError(f"{lock}: {error.strerror}") from error
+    try:
+        files.belongs_as(handle, lock.parent)
+        until_s = time.monotonic() + LOCK_WITHIN_S
+        while not _taken(handle):
+            if time.monotonic() > until_s:
+                raise ConfigError(
+                    f"{lock}: another process holds it for {LOCK_WITHIN_S:g} s: find it with `fuser`, and end it"
+                )
+            time.sleep(_LOCK_POLL_S)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _taken(handle: int) -> bool:

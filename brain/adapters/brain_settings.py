@@ -45,9 +45,11 @@ async def tell(client: Client, config: BrainConfig, brain: str) -> None:
     await asyncio.Event().wait()
 
 
-async def told(client: Client, cell: str, *, within_s: float) -> Mapping[str, Settings]:
-    """What each brain says that is connected, by its name; one of 0.2.0 says nothing. `LOST`: the connection ends."""
-    found: dict[str, Settings] = {}
+async def told(client: Client, cell: str, *, within_s: float) -> list[tuple[str, Settings]]:
+    """What each brain says that is connected, with its name, which two may have; one of 0.2.0 says nothing. `LOST`: the
+    connection ends.
+    """
+    found: list[tuple[str, Settings]] = []
     inbox = client.new_inbox()
     answers = await client.subscribe(inbox)
     await client.publish(subjects.brain_settings(cell), reply=inbox)
@@ -59,8 +61,7 @@ async def told(client: Client, cell: str, *, within_s: float) -> Mapping[str, Se
                     break
                 with suppress(ValueError, TypeError, KeyError, AttributeError):
                     said = orjson.loads(message.data)
-                    found[str(said["brain"])] = {
-                        str(key): float(one) for key, one in said["settings"].items()
-                    }
+                    settings = {str(key): float(one) for key, one in said["settings"].items()}
+                    found.append((str(said["brain"]), settings))
     await answers.unsubscribe()
     return found

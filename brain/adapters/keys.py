@@ -5,6 +5,7 @@ import errno
 import hashlib
 import logging
 import os
+import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from brain.glance import Glance
 
 FIRST = "first"  # beside the place of a key that no brain of the cell has made yet
 _SEED_BYTES = 32
+_MADE_BYTES = 4
+_MADE = re.compile(r"[0-9a-f]{8}(\.part)?")  # how the name of a key ends that is not in its place yet
 _NO_LINKS = (
     errno.EPERM,
     errno.EOPNOTSUPP,
@@ -113,7 +116,7 @@ def drop_first(path: Path) -> bool:
 def _make_signer(path: Path) -> None:
     """Of several that make it at once, on a file server too, all have the key of the first one."""
     if not path.exists():
-        made = beside(path, secrets.token_hex(4))
+        made = beside(path, secrets.token_hex(_MADE_BYTES))
         _write(made, base64.b64encode(os.urandom(_SEED_BYTES)) + b"\n")
         _place(made, path)
 
@@ -180,6 +183,13 @@ def _no_key(path: Path, why: str) -> ConfigError:
 def key_id_of(public: bytes) -> str:
     """The name of a public key, in commands and on nodes."""
     return hashlib.sha256(public).hexdigest()[:12]
+
+
+def sweep(path: Path) -> None:
+    """Removes keys that were made for this place and never got there. Nobody may be making one now."""
+    for left in path.parent.glob(f"{path.name}.*"):
+        if _MADE.fullmatch(left.name.removeprefix(f"{path.name}.")):
+            left.unlink(missing_ok=True)
 
 
 def load_nkey(path: Path) -> str:

@@ -14,7 +14,13 @@ from collections.abc import Callable
 
 from nats.aio.client import Client
 from nats.js.api import KeyValueConfig, StorageType
-from nats.js.errors import APIError, BadRequestError, KeyNotFoundError, KeyWrongLastSequenceError
+from nats.js.errors import (
+    APIError,
+    BadRequestError,
+    KeyNotFoundError,
+    KeyWrongLastSequenceError,
+    NotFoundError,
+)
 from nats.js.kv import KeyValue
 
 from agent.contract import subjects
@@ -29,6 +35,7 @@ LOOKS = 16  # per time to live, by those that wait for the lease
 # Share of the time to live after which a lease that is not renewed may be one whose holder is gone: longer than from one
 # renewal to the next, so that nobody asks while all is well, and nobody is replaced who does renew it.
 OVERDUE = 1.2 / RENEWALS
+_BUCKET_STREAM = f"KV_{subjects.LEASE_BUCKET}"
 _TAKEN = (KeyWrongLastSequenceError, BadRequestError)
 
 
@@ -100,6 +107,8 @@ class Lease:
                     self.unstored = False
                 except LOST:  # a server without a leader, or with a full disk: the lease runs out by itself
                     self.unstored = True
+                    if await self._bucket_is_gone(client):
+                        bucket, base = await self._made_again(client)
                 await asyncio.sleep(self._ttl_s / (RENEWALS if self._revision else LOOKS))
         finally:
             self._bucket_ = None
@@ -144,14 +153,34 @@ class Lease:
             bucket = await jetstream.create_key_value(config)
         except BadRequestError:
             # It exists with another time to live, e.g. from before a change of the configuration.
-            name = f"KV_{subjects.LEASE_BUCKET}"
+            name = _BUCKET_STREAM
             keys = {"max_age": self._ttl_s, "duplicate_window": min(self._ttl_s, 120)}
             await stream_config.change(client, name, {key: int(s * 10**9) for key, s in keys.items()})
             bucket = await jetstream.key_value(subjects.LEASE_BUCKET)
             await copies.at_least(client, name, self._replicas)
-        info = await jetstream.stream_info(f"KV_{subjects.LEASE_BUCKET}")
+        info = await jetstream.stream_info(_BUCKET_STREAM)
         assert info.created is not None  # noqa: S101 - the server always sends it
         return bucket, int(info.created.timestamp() * 1000)
+
+    async def _bucket_is_gone(self, client: Client) -> bool:
+        """Has somebody deleted it, or its stream?"""
+        try:
+            await client.jetstream(timeout=self._ttl_s / RENEWALS).stream_info(_BUCKET_STREAM)
+        except NotFoundError:
+            return True
+        except LOST:
+            return False
+        return False
+
+    async def _made_again(self, client: Client) -> tuple[KeyValue, int]:
+        """Another bucket in its place, once a lease of the one before has run out wherever it was held."""
+        _log.warning("somebody has deleted %s on NATS: it is made again", _BUCKET_STREAM)
+        self._bucket_, self._revision = None, 0
+        self.drop()
+        await asyncio.sleep(self._ttl_s)
+        bucket, base = await self._bucket(client)
+        self._bucket_ = bucket
+        return bucket, base
 
     async def _leaves_it(self, client: Client) -> bool:
         """Is this brain not able to lead, and another one is? One that is alone does what it can."""

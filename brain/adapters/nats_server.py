@@ -141,6 +141,8 @@ class NatsServer:
     def reload(self) -> None:
         """Makes the running server read its users and its certificate again, and waits until it has."""
         with self._reloading:
+            if self._authority:
+                self._authority.settle()
             self._reload()
             # Service imports of an account that is new in a reload are dead until the next one (seen in 2.15.1).
             self._reload()
@@ -152,6 +154,7 @@ class NatsServer:
         self._end_orphan()
         server_process.check_host(self._host)
         if self._authority:
+            self._authority.settle()
             self._authority.check_key()
         with contextlib.suppress(OSError), socket.create_connection((self._host, self._port), 0.5):
             raise ConfigError(

@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 
 from agent.contract import subjects
 from agent.contract.errors import Unreachable
+from brain.adapters.refused_writes import RefusedWrites
 from brain.adapters.server_words import place_of
 
 RESEND_S = 2.0  # an entry without an answer for so long is sent again
@@ -47,6 +48,7 @@ class Outbox:
         self._wake = asyncio.Event()
         self._connection: tuple[Client, str] | None = None  # and the inbox there, while `serve` runs
         self.refused = 0  # answers that were errors
+        self.refusals = RefusedWrites(clock)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -132,12 +134,13 @@ class Outbox:
             number, entry = self._waiting.popitem(last=False)
             entry.sent_at = self._clock()
             room -= 1
-            await client.publish(
-                entry.subject,
-                entry.body,
-                reply=f"{inbox}.{number}",
-                headers={subjects.HEADER_ID: entry.id},
-            )
+            with self.refusals.sending(entry.id):
+                await client.publish(
+                    entry.subject,
+                    entry.body,
+                    reply=f"{inbox}.{number}",
+                    headers={subjects.HEADER_ID: entry.id},
+                )
 
     def _in_flight(self) -> int:
         return len(self._entries) - len(self._waiting)
@@ -160,7 +163,9 @@ class Outbox:
             return
         if (sequence := place_of(message.data)) is None:
             self.refused += 1
+            self.refusals.refused(entry.id, message.data)
             return
+        self.refusals.taken(entry.id)
         del self._entries[number]
         self._waiting.pop(number, None)
         if self._in_flight() >= WINDOW - 1 or entry.done is not None:

@@ -4,7 +4,7 @@
 know of it is announced at the start and at the end (agent/contract/trust.py). When each step is due: brain/leader/rotations.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from brain.cell.trust import STAGES, KeyKind, Rotation, SignedTrust, Stage, Trus
 from brain.config import BrainConfig
 
 _FOR_EVER_S = 10 * 365 * 86400.0
+_FRESH = "fresh"  # beside the signing key: the one that replaces a stolen one
 ANNOUNCED = (KeyKind.SIGNING, KeyKind.AUTHORITY)  # the brain's NKEY is the server's affair
 
 
@@ -59,9 +60,9 @@ class KeyRotation:
             switch_at = now + (_FOR_EVER_S if by_hand else overlap_s)
             begun = Rotation(stage=Stage.OVERLAP, since=now, switch_at=switch_at, by=by)
             changed = state.model_copy(update={"rotations": {**state.rotations, kind: begun}})
-            return self._announced(changed, self._held()) if kind in ANNOUNCED else changed
+            return self._announced(changed, self._held(changed)) if kind in ANNOUNCED else changed
 
-        self.file.change(change)
+        self._change(change)
 
     def hurry(self, kind: KeyKind, *, now: float, by: str = "") -> None:
         """The new key comes into use without waiting. ConfigError: no rotation is under way."""
@@ -73,7 +74,7 @@ class KeyRotation:
             hurried = found.model_copy(update={"switch_at": now, "by": by or found.by})
             return state.model_copy(update={"rotations": {**state.rotations, kind: hurried}})
 
-        self.file.change(change)
+        self._change(change)
 
     def advance(self, kind: KeyKind, *, now: float) -> None:
         """The next step of a rotation (STAGES). ConfigError: a file cannot be read or written."""
@@ -86,15 +87,16 @@ class KeyRotation:
                 self._switch(kind, now)
                 rotations[kind] = found.model_copy(update={"stage": following})
                 return state.model_copy(update={"rotations": rotations})
-            held = self._held()  # the old key endorses once more: for nodes that know only it
+            held = self._held(state)  # the old key endorses once more: for nodes that know only it
             self._finish(kind)
             changed = state.model_copy(update={"rotations": rotations})
             return self._announced(changed, held) if kind in ANNOUNCED else changed
 
-        self.file.change(change)
+        self._change(change)
 
     def replace_compromised(self) -> None:
-        """A new signing key at once, which no old one endorses: each node must join again.
+        """A new signing key at once, which no old one endorses: each node must join again. One that was interrupted is carried to
+        its end instead, if its key was announced.
 
         The old keys sign one thing more, that no key counts: a node that hears it takes no command until then, from nobody.
         """
@@ -106,30 +108,65 @@ class KeyRotation:
             ):  # damaged: as if it were gone; the announcement is then by a key that no node knows
                 move_away(self._signing, "damaged")
         keys.load_signer(self._signing)
-        fresh = beside(self._signing, "fresh")
 
         def change(state: TrustState) -> TrustState:
-            new = keys.load_signer(fresh)
+            if self._settled(state):
+                return state
+            new = keys.load_signer(beside(self._signing, _FRESH))
             revoked = Trust(cell=self._cell, serial=self._next(state), keys={}, ca=self._ca())
             trust = Trust(
                 cell=self._cell, serial=revoked.serial + 1, keys={new.key_id: new.public}, ca=self._ca()
             )
             return TrustState(
-                announcements=(_signed(revoked, self._held()), _signed(trust, (new,))),
+                # All that were before lead to the revocation, and nodes that were off must hear it, too.
+                announcements=(
+                    *state.announcements,
+                    _signed(revoked, self._held(state)),
+                    _signed(trust, (new,)),
+                ),
                 joined_since=trust.serial,
                 rotations={key: one for key, one in state.rotations.items() if key != KeyKind.SIGNING},
             )
 
         self.file.change(change)
-        # Only now: whoever is interrupted before says it again, and the old keys sign again.
-        fresh.replace(self._signing)
-        keys.load_signer(self._signing)
-        for what in ("fresh.pub", "next", "next.pub", "old", "old.pub"):
-            beside(self._signing, what).unlink(missing_ok=True)
+        self.settle()
+
+    def settle(self) -> None:
+        """Carries to its end a run of `replace_compromised` that has announced its key, and was interrupted. ConfigError: a file
+        cannot be read or written.
+        """
+        if beside(self._signing, f"{_FRESH}.pub").exists():
+            self._change(lambda state: state)
 
     def in_force(self) -> Mapping[str, str]:
         """Key id -> public key of the signing keys that nodes should accept now, the one in use first."""
-        return {signer.key_id: signer.public for signer in self._held()}
+        return _public(self._held(self.file.state()))
+
+    def _change(self, change: Callable[[TrustState], TrustState]) -> None:
+        def changed(state: TrustState) -> TrustState:
+            self._settled(state)
+            return change(state)
+
+        self.file.change(changed)
+
+    def _settled(self, state: TrustState) -> bool:
+        """Clears up what an interrupted run has left. True: one of `replace_compromised` had told nodes of its key, which is in
+        its place now; nothing is left of the stolen one and of those beside it.
+        """
+        for what in ("next", _FRESH):  # they are made under this lock only
+            keys.sweep(beside(self._signing, what))
+        public = signing_key.public_half(beside(self._signing, f"{_FRESH}.pub"))
+        if not public or state.newest is None or public not in state.newest.keys.values():
+            return False
+        for what in ("next", "next.pub", "old", "old.pub"):
+            beside(self._signing, what).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # it is in its place already
+            beside(self._signing, _FRESH).replace(self._signing)
+        keys.load_signer(self._signing)
+        beside(self._signing, f"{_FRESH}.pub").unlink(
+            missing_ok=True
+        )  # the last: it says that this is not done
+        return True
 
     def _switch(self, kind: KeyKind, now: float) -> None:
         match kind:
@@ -154,16 +191,20 @@ class KeyRotation:
 
     def _announced(self, state: TrustState, signers: Sequence[Signer]) -> TrustState:
         """With one announcement more: of what the files have now, signed by these keys."""
-        trust = Trust(cell=self._cell, serial=self._next(state), keys=self.in_force(), ca=self._ca())
+        keys_ = _public(self._held(state))
+        trust = Trust(cell=self._cell, serial=self._next(state), keys=keys_, ca=self._ca())
         return state.model_copy(update={"announcements": (*state.announcements, _signed(trust, signers))})
 
     def _next(self, state: TrustState) -> int:
         """Above what any node has: ours may be older, put back from a backup, and nodes take only what is newer than theirs."""
         return highest(read_confirmed(self.file.confirmed_file), state.serial) + 1
 
-    def _held(self) -> list[Signer]:
-        """The signing keys that are there, the one in use first."""
-        files = (self._signing, *(beside(self._signing, what) for what in ("next", "old")))
+    def _held(self, state: TrustState) -> list[Signer]:
+        """The signing keys that count, the one in use first. One that lies beside it counts while its rotation is under way: a
+        run that was interrupted may have left it there, and it may be stolen.
+        """
+        others = ("next", "old") if KeyKind.SIGNING in state.rotations else ()
+        files = (self._signing, *(beside(self._signing, what) for what in others))
         return [keys.read_signer(file) for file in files if file.exists()]
 
     def _ca(self) -> str:
@@ -181,6 +222,10 @@ def _exchange(file: Path) -> None:
     if following.exists():
         keys.keep(file, beside(file, "old"))
         following.replace(file)
+
+
+def _public(signers: Sequence[Signer]) -> Mapping[str, str]:
+    return {signer.key_id: signer.public for signer in signers}
 
 
 def _signed(trust: Trust, signers: Sequence[Signer]) -> SignedTrust:

@@ -57,12 +57,14 @@ class Snapshots:
         self.of_another_log = False  # the one that `load` found
         self._replaces_earlier = True  # what is on disk may be of an earlier version
 
-    def load(self, identity: str, copy: bytes = b"") -> Loaded:
-        """Returns the newest state of the log with this identity: on disk, or in `copy`, or left by an earlier version. One that
-        was replayed comes before every copy: a person has put it there, and a brain that had lost its state has made the copy.
+    def load(self, identity: str, copy: bytes = b"", first_seq: int = 0) -> Loaded:
+        """Returns the state of the log with this identity from which to go on: on disk, or in `copy`, or left by an earlier
+        version. The one on disk, however old, where the log still has all that comes after it (`first_seq`: its first message):
+        what a newer copy skips would never be in the history. And where it was replayed: a person has put it there, and a brain
+        that had lost its state has made the copy.
         """
         own, why = self._own(identity)
-        if own is not None and self._replayed():
+        if own is not None and (own[1] + 1 >= first_seq > 0 or self._replayed()):
             copy = b""
         if copy and (own is None or _seq(copy) > own[1]) and (taken := _read_or_none(copy, identity)):
             why = f"{why or 'the snapshot was older'}: the copy in NATS is used"

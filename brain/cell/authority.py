@@ -26,6 +26,7 @@ from agent.contract.errors import ConfigError
 from agent.contract.messages import clip
 from agent.shared import files
 from agent.shared.secret_file import warn_if_open
+from brain.locked_file import locked
 
 CA_DAYS, SERVER_DAYS = 3650, 397  # browsers take no longer ones than 398
 RENEW_DAYS = 60  # before it ends
@@ -36,7 +37,7 @@ ALWAYS = ("127.0.0.1", "::1", "localhost")
 
 class Authority:
     """The files of one folder: ca.pem, ca.key, server.pem, server.key; cross.pem: the authority's key, signed by the one before;
-    next-*.* and old-ca.pem: while a rotation is under way.
+    next-*.* and old-ca.pem: while a rotation is under way; next-server.key: while a certificate is made.
     """
 
     def __init__(self, folder: Path, *, peers: bool = False) -> None:
@@ -52,6 +53,8 @@ class Authority:
         self._next_key_file = folder / "next-ca.key"
         self._next_cross_file = folder / "next-cross.pem"
         self._old_ca_file = folder / "old-ca.pem"
+        self._coming_key_file = folder / "next-server.key"
+        self._lock = folder / "server.lock"
 
     def exists(self) -> bool:
         """Has it been made?"""
@@ -99,6 +102,7 @@ class Authority:
 
     def switch(self, now: float) -> None:
         """The next authority becomes the present one, and issues the certificate. What was done before is not done again."""
+        self.settle()
         names = self.names()
         if self._next_ca_file.exists():
             if self._next_key_file.exists():
@@ -107,6 +111,14 @@ class Authority:
             if self._next_cross_file.exists():
                 self._next_cross_file.replace(self._cross_file)
             self._next_ca_file.replace(self.ca_file)
+        self._follow(names, now)
+
+    def follow(self, now: float) -> None:
+        """Issues the certificate anew where that is of another authority than the present one. ConfigError as in `issue`."""
+        self.settle()
+        self._follow(self.names(), now)
+
+    def _follow(self, names: Sequence[str], now: float) -> None:
         if self._certificate().issuer != self._ca().subject:
             self.issue(names, now)
 
@@ -121,6 +133,10 @@ class Authority:
 
     def issue(self, names: Sequence[str], now: float) -> None:
         """Makes a new certificate for these names, with a new key. ConfigError: the authority's key is not here."""
+        with locked(self._lock):  # two pairs at once would be one of the halves of both
+            self._issue(names, now)
+
+    def _issue(self, names: Sequence[str], now: float) -> None:
         alternatives = _alternatives(names)
         authority, signer = self._ca(), self._ca_key()
         key = ec.generate_private_key(ec.SECP256R1())
@@ -134,10 +150,26 @@ class Authority:
             .add_extension(_issuer(authority), critical=False)
             .sign(signer, hashes.SHA256())
         )
-        # The key first: who finds a certificate finds its key; the pair is read again when it does not fit yet.
-        _write_key(self.key_file, key)
+        # The new key lies beside the old one until its certificate is there: who is interrupted has left a pair (`settle`).
+        _write_key(self._coming_key_file, key)
         cross = files.read(self._cross_file) if self._cross_file.exists() else b""
         self._write(self.certificate_file, certificate.public_bytes(serialization.Encoding.PEM) + cross)
+        self.settle()
+
+    def settle(self) -> None:
+        """Puts the key of the certificate in its place, where whoever has made both could not any more. ConfigError: a file
+        cannot be read.
+        """
+        try:
+            key = serialization.load_pem_private_key(files.read(self._coming_key_file), None)
+            if key.public_key() == self._certificate().public_key():
+                self._coming_key_file.replace(self.key_file)
+        except FileNotFoundError:  # nobody was interrupted, or somebody else has done it just now
+            return
+        except (OSError, ValueError, TypeError) as error:
+            raise ConfigError(
+                f"{self._coming_key_file}: cannot be read: {error}: remove it, and say `gpuward cell rotate server`"
+            ) from error
 
     def fingerprint(self) -> str:
         """SHA-256 of the authority's certificate, hexadecimal: what a join token carries."""

@@ -79,12 +79,13 @@ class TrustState(_Model):
 
     def after(self, serial: int) -> list[Announcement]:
         """The announcements that a node lacks which trusts this one; none after a key's own revocation: it would refuse them."""
-        if 0 < serial == self.joined_since - 1:
+        all_ = [(decode_trust(one.payload), one) for one in self.announcements]
+        if any(trust.serial == serial and not trust.keys for trust, _ in all_):
             return []
         return [
             Announcement(payload=one.payload, signatures=one.signatures)
-            for one in self.announcements
-            if decode_trust(one.payload).serial > serial
+            for trust, one in all_
+            if trust.serial > serial
         ]
 
 

@@ -1,5 +1,5 @@
-"""The join tokens that were taken away, by id: the leading brain says them on the log (brain/leader/revoked_nodes.py), so that a
-registry from a backup, in which they still stand, lets nobody in by them.
+"""The tokens taken away, by id, to join by and people's: the brain says them on the log (brain/leader/revoked_nodes.py),
+so that a registry or a file of tokens from a backup, in which they still stand, lets nobody in by them.
 """
 
 from collections.abc import Mapping

@@ -41,8 +41,13 @@ def _operator() -> str:
 
 
 def _done(config: BrainConfig, text: str) -> None:
-    """For the notes of the brain, under the name of who has typed it."""
-    CellJournal(config.cell_dir).add(Deed(by=_operator(), at=time.time(), text=text))
+    """For the notes of the brain, under the name of who has typed it. Where that cannot be written, as on a full disk, what was
+    done is done all the same, and whoever did it must hear what comes of it.
+    """
+    try:
+        CellJournal(config.cell_dir).add(Deed(by=_operator(), at=time.time(), text=text))
+    except ConfigError as error:
+        click.echo(t("It is done, and no note will say who did it: {error}", error=error), err=True)
 
 
 @click.group()

@@ -103,14 +103,19 @@ def take(config: BrainConfig, shared: Shared, now: float) -> list[str]:
         if due and name in shared.files and here != shared.files[name]:
             mode = 0o644 if path.suffix == ".pem" else 0o600
             with as_owner(path.parent):
+                if (
+                    name == _SIGNING
+                ):  # of the key before; it is written again below, also when this run does not come so far
+                    path.with_name(f"{path.name}.pub").unlink(missing_ok=True)
                 files.write(path, shared.files[name].encode(), sync=True, mode=mode, like=config.data_dir)
             written.append(name)
-    if _SIGNING in written:
+    # Asked of what lies here, not of what was written: a run before this one may have been interrupted.
+    if _SIGNING in shared.files and _text(places[_SIGNING]) == shared.files[_SIGNING]:
         with as_owner(config.signing_key.parent):
             keys.load_signer(config.signing_key)  # writes its public half
     with as_owner(config.cell_dir):
-        if _CA in written and config.cell_dir.joinpath("ca.key").exists():
-            Authority(config.cell_dir).switch(now)  # the certificate is of the authority that is here now
+        if all(places[name].exists() for name in (_CA, "ca.key", _SHOWN, _SHOWN_KEY)):
+            Authority(config.cell_dir).follow(now)  # the certificate is of the authority that is here now
     return written
 
 

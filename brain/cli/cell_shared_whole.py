@@ -94,16 +94,19 @@ def _decoded(part: str) -> bytes:
 
 
 def _check_announced(text: str, signing: str) -> None:
-    """ValueError and the like: an announcement is not what its signers have signed, or the newest one does not name the key."""
+    """ValueError and the like: an announcement is not what its signers have signed, or the newest one does not name the key. Who
+    has signed the first one may be older than all of them; if that was a revocation, nobody known has signed the next one but the
+    key that it names.
+    """
     known: dict[str, str] = {}
     newest: Mapping[str, str] = {}
     for number, one in enumerate(TrustState.model_validate_json(text).announcements):
         newest = decode_trust(one.payload).keys
         known |= newest
         by = one.signatures.keys() & known.keys()
-        if not by or (
-            number and len(by) < len(one.signatures)
-        ):  # who has signed the first one may be older than all of them
+        if not number and not newest:
+            continue
+        if not by or (number and len(by) < len(one.signatures)):
             raise ValueError("signatures")
         for key_id in by:
             signature = base64.b64decode(one.signatures[key_id], validate=True)

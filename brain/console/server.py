@@ -76,7 +76,9 @@ class Console:
         self._config = config = brain.config.console
         check_words(config.two_persons)
         self._users = Users(brain.config, brain.note)
-        self._credentials = Credentials(config, brain.config.data_dir, self._users, self._now)
+        self._credentials = Credentials(
+            config, brain.config.data_dir, self._users, self._now, lambda: brain.live.state.void_tokens
+        )
         self._proposals = Proposals()
         self._sessions = Sessions(config.oidc.session_s if config.oidc else SESSION_S, self._users.groups)
         self._links = Links()

@@ -1,6 +1,7 @@
 """The routes of tokens: who am I, which tokens are there, make one, take one away."""
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -9,13 +10,15 @@ from aiohttp import web
 from agent.contract.errors import ConfigError, Refused
 from agent.contract.messages import clip
 from brain.aside import aside
+from brain.cell.void_tokens import VoidTokens
+from brain.config import BrainConfig
 from brain.console import shapes
 from brain.console.access.credentials import Credentials
 from brain.console.access.door import Door
 from brain.console.access.people import OWN_AFFAIR, RANK, WHOLE_CELL, Grant, Person, grant
 from brain.console.access.route import Route, person
 from brain.console.access.sessions import Sessions
-from brain.console.access.tokens import Token
+from brain.console.access.tokens import Token, Tokens
 from brain.console.access.two_persons import Proposals
 from brain.console.api import table
 from brain.console.api.access_shapes import (
@@ -120,7 +123,9 @@ def routes(
             others = body.user not in ("", who.name) or any(one.user != who.name for one in chosen)
             least, touched = (Role.ADMINISTRATOR, WHOLE_CELL) if others else (Role.VIEWER, OWN_AFFAIR)
             door.demand(request, who, least, touched)
-            gone = await aside(partial(tokens.revoke, {one.id for one in chosen}), tokens.path)
+            gone = await aside(
+                partial(_revoked_for_good, brain.config, tokens, chosen, who.name), tokens.path
+            )
         except FileHangs as error:
             brain.note(
                 "access.token",
@@ -153,6 +158,22 @@ def routes(
         serve(table.MAKE_TOKEN, make),
         serve(table.REVOKE_TOKENS, revoke),
     ]
+
+
+def _revoked_for_good(config: BrainConfig, tokens: Tokens, chosen: Sequence[Token], who: str) -> list[Token]:
+    """Takes them away, and has the log say so: no file of tokens from a backup lets anybody in by them. Returns those that
+    there were.
+    """
+    tokens.distrust({one.id for one in chosen})  # before anything that waits for a disk
+    config.cell_dir.mkdir(parents=True, exist_ok=True, mode=0o750)
+    void, now = VoidTokens(config.registry_file), time.time()
+    for one in chosen:  # first: whoever is interrupted in between has one that counts no more
+        void.add(one.id, by=who, at=now)
+    gone = tokens.revoke({one.id for one in chosen})
+    for one in gone:
+        if one not in chosen:  # made with one of them
+            void.add(one.id, by=who, at=now)
+    return gone
 
 
 def _most(who: Person, own: Grant) -> Role:

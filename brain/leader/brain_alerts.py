@@ -28,6 +28,7 @@ LASTING = (
     "brain_rules",
     "brain_disconnected",
     "nobody_leads",
+    "log_refuses",
     "certificate_ends",
     "registry_unreadable",
     "trust_unreadable",

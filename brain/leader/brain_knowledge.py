@@ -172,6 +172,19 @@ KNOWN: Mapping[str, Knowledge] = {
             "它会从最近的快照开始重新读取日志，而日志并非无限期保留；若磁盘无响应，brain 将无法启动。",
         ),
     ),
+    "log_refuses": Knowledge(
+        cause=Text(
+            en="Somebody has set a limit on the log's stream or on the NATS server that some messages do not fit.",
+            zh="有人在日志的流或 NATS 服务器上设置了限制，部分消息因此无法写入。",
+        ),
+        todo=Text(
+            en="`nats stream info` shows the limits of the stream (max_msg_size), the server's configuration its max_payload: "
+            "take off what gpuward did not set. What was refused is tried again, and comes then; until then nothing comes "
+            "of it.",
+            zh="`nats stream info` 会显示流的限制（max_msg_size），服务器配置中有 max_payload：请去除并非由 gpuward 设置的限制。"
+            "被拒绝的消息会自动重试；在此之前不会对其采取任何行动。",
+        ),
+    ),
     "archive_behind": Knowledge(
         cause=Text(
             en="The folder or the S3 server of the log's archive cannot be written, or is too slow.",

@@ -57,6 +57,7 @@ class CertificateKeeper:
             return
         self._authority.warn_of_open_keys()
         try:
+            self._authority.settle()
             if self._authority.renew_if_due(self._clock()):
                 self._notes.write(
                     "cell.renewed", "the certificate of this cell was made anew, as it ends soon"

@@ -24,6 +24,7 @@ from agent.contract.messages import Event, encode_event
 from brain.adapters.arrivals import Offer
 from brain.adapters.codec import read_event
 from brain.adapters.lanes import Lanes
+from brain.adapters.refused_writes import RefusedWrites
 from brain.adapters.server_words import place_of
 from brain.core.pack import vocabulary
 from brain.leader.node_reports import NodeReports
@@ -57,9 +58,13 @@ class EventQueue:
         *,
         may_write: Callable[[], bool],
         log_now: Callable[[], float],
+        refusals: RefusedWrites,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`may_write`: does this brain lead? Asked before each message. `log_now`: the log's time, s since 1970."""
+        """`may_write`: does this brain lead? Asked before each message. `log_now`: the log's time, s since 1970. `refusals`: what
+        the log does not take.
+        """
+        self._refusals = refusals
         self._client = client
         self._cell = cell
         self._lanes = lanes
@@ -175,12 +180,13 @@ class EventQueue:
             subjects.HEADER_KIND: sent.event.kind,
             subjects.HEADER_SEVERITY: sent.event.severity.value,
         }
-        await self._client.publish(
-            subjects.event(self._cell, sent.offer.node),
-            sent.body,
-            reply=f"{self._inbox}.{number}",
-            headers=headers,
-        )
+        with self._refusals.sending(sent.event.id):
+            await self._client.publish(
+                subjects.event(self._cell, sent.offer.node),
+                sent.body,
+                reply=f"{self._inbox}.{number}",
+                headers=headers,
+            )
 
     async def _resend_overdue(self) -> None:
         now_s = self._clock()
@@ -196,8 +202,11 @@ class EventQueue:
         """The log's answer. One that refuses is asked again later."""
         number = int(message.subject.rpartition(".")[2])
         if (place := place_of(message.data)) is None:
+            if (refused := self._sent.get(number)) is not None:
+                self._refusals.refused(refused.event.id, message.data)
             return
         if (sent := self._sent.pop(number, None)) is not None:
+            self._refusals.taken(sent.event.id)
             self._on_the_way.discard(sent.event.id)
             self._places[sent.event.id] = place
             if len(self._places) > REMEMBERED:

@@ -10,6 +10,7 @@ from agent.shared.tasks import Tasks
 from brain.adapters.evidence_store import EvidenceStore
 from brain.adapters.lanes import Lanes
 from brain.adapters.liveness import Beats
+from brain.adapters.refused_writes import RefusedWrites
 from brain.leader.event_queue import EventQueue
 from brain.leader.leadership import Leadership
 from brain.leader.node_reports import NodeReports
@@ -34,9 +35,10 @@ class Intake:
         interrupted: Callable[[], None],
         log_now: Callable[[], float],
         shut_out: Callable[[str], bool] = lambda _: False,
+        refusals: RefusedWrites | None = None,
     ) -> None:
         """`shut_out`: nothing that this node offers is taken. `interrupted`: beats were not received for a while, through no
-        fault of the nodes. `log_now`: the log's time, seconds since 1970.
+        fault of the nodes. `log_now`: the log's time, seconds since 1970. `refusals`: where it stands what the log does not take.
         """
         self._cell = cell
         self._replicas = replicas
@@ -47,6 +49,7 @@ class Intake:
         self._interrupted = interrupted
         self._log_now = log_now
         self._shut_out = shut_out
+        self._refusals = refusals or RefusedWrites()
 
     async def serve(self, client: Client) -> None:
         """Takes offers whenever this brain leads, until cancelled. Until a brain leads they wait in their lanes."""
@@ -68,6 +71,7 @@ class Intake:
             self._reports,
             may_write=self._leadership.leads,
             log_now=self._log_now,
+            refusals=self._refusals,
         )
         async with contextlib.AsyncExitStack() as stack:
             tasks = await stack.enter_async_context(Tasks())

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from agent.contract.counted import counted
 from agent.shared.nats_connection import NatsConnection
 from brain.adapters.lease import Lease
 from brain.adapters.outbox import Outbox
@@ -21,6 +22,8 @@ CHECK_S = 0.5
 SETTLED_S = 2.0  # a connection that has lasted for so long is one
 DISCONNECTED = "brain_disconnected"
 NOBODY_LEADS = "nobody_leads"
+LOG_REFUSES = "log_refuses"
+REFUSED_S = 60.0  # for which it refuses one message: a cluster that elects a leader does so for some seconds
 MOST_PATIENT_S = 120.0  # while nobody leads another server is tried at least so often
 RESTART = (
     "Is its disk full, or was it? Such a server stores nothing until it is restarted, also when there is space again: make "
@@ -125,6 +128,20 @@ class LeaderWatch:
         elif self._loop.moved_s > self._turned_s:
             self._alerts.clear(NOBODY_LEADS)
             self._patience_s = self._after_s
+            self._tell_refused()
+
+    def _tell_refused(self) -> None:
+        """The log takes some of what this brain writes, so that nothing else shows that it refuses the rest."""
+        number, lasted_s, words = self._outbox.refusals.lasting(REFUSED_S)
+        if number:
+            self._alerts.open(
+                LOG_REFUSES,
+                f"the log refuses {counted(number, 'message')} for {lasted_s:.0f} s: {words}. Nothing comes of what it refuses, "
+                "which is tried again. Has somebody set a limit on its stream or on the NATS "
+                "server (`nats stream info`: max_msg_size; max_payload)? Take it off",
+            )
+        else:
+            self._alerts.clear(LOG_REFUSES)
 
     def _try_another(self, now_s: float) -> None:
         """The server of this brain may answer, and be cut off from the others; if it is not, another one knows no better."""

@@ -179,7 +179,7 @@ class Replica:
         self.close()
         self._engine = Engine(actions=self._actions)
         self._quarantine = self._open_quarantine(info.identity)
-        found = self._snapshots.load(info.identity, copy)
+        found = self._snapshots.load(info.identity, copy, info.first_seq)
         state, seq, why = found.state, found.seq, found.why
         written = self._history.open(info.identity)
         if state is not None and written < seq and info.first_seq <= 1:

@@ -21,7 +21,7 @@ from brain.adapters.liveness import FRESH_S, Beats
 from brain.adapters.nats_server import NatsServer
 from brain.adapters.rotation import KeyRotation
 from brain.cell.confirmations import Confirmed, read_confirmed, write_confirmed
-from brain.cell.trust import KeyKind, Rotation, Stage
+from brain.cell.trust import KeyKind, Rotation, Stage, TrustState
 from brain.config import BrainConfig
 from brain.leader.cell_journal import on_machine
 from brain.leader.leadership import Leadership
@@ -64,6 +64,7 @@ class Rotations:
         self._recorded_s = 0.0
         self._server_is_behind = False  # it has not read the files of the last step yet
         self._told = ""
+        self._settled: TrustState | None = None  # of which it was looked whether a run was cut short
 
     async def serve(self) -> None:
         """Looks at the rotations, until cancelled. What fails is told once, and tried again."""
@@ -83,6 +84,9 @@ class Rotations:
             await abandonable(self._server.reload, "reload")
             self._server_is_behind = False
         state = self._file.state()
+        if state is not self._settled:
+            await abandonable(self._keys.settle, "rotation")
+            self._settled = state
         if self._leadership.leads() and (state.serial or self._any_was_told()):
             await self._announcer.tell_all()
             await self._record(RECORD_S if state.rotations else CALM_RECORD_S)

@@ -99,6 +99,20 @@ async def test_brains_that_want_different_limits(tmp_path: Path) -> None:
             assert line.action.startswith("write the same [evidence] for each brain of the cell")
 
 
+async def test_two_brains_of_one_name(tmp_path: Path) -> None:
+    """One backup was restored on two machines, say: both are alike, and the doctor says that they are two."""
+    with nats_server(tmp_path) as server:
+        found = site(tmp_path, nats={"url": server.url})
+        async with client(server.url) as c1, client(server.url) as c2, AsyncExitStack() as running:
+            for connection in (c1, c2):
+                task = asyncio.ensure_future(brain_settings.tell(connection, found.config, "b1"))
+                running.push_async_callback(end, task)
+            await until_told(c1, ["b1", "b1"])
+            (line,) = [line for line in await said(found) if line.check == "brains"]
+            assert (line.health, line.text) == (Health.WARN, "2 brains that run are called b1")
+            assert "systemctl disable --now gpuward" in line.action
+
+
 async def test_why_the_servers_are_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate of another authority, a server without TLS, and a host to which no way leads, each with who must do what; who
     is refused and where nobody listens: tests/real/test_doctor.py.
@@ -138,5 +152,9 @@ async def said(found: Installation) -> list[HealthLine]:
 async def until_told(connection: Client, brains: list[str]) -> None:
     """These brains answer."""
     async with asyncio.timeout(60):
-        while sorted(await brain_settings.told(connection, "default", within_s=0.3)) != brains:
-            pass
+        while True:
+            if (
+                sorted(one for one, _ in await brain_settings.told(connection, "default", within_s=0.3))
+                == brains
+            ):
+                return

@@ -63,6 +63,25 @@ async def test_one_leads_and_the_other_takes_over_in_order(tmp_path: Path) -> No
             assert one.epochs[0] > two.epochs[0]
 
 
+async def test_a_bucket_that_somebody_has_deleted_is_made_again(tmp_path: Path) -> None:
+    """Whoever led stops, and one leads again with a higher epoch, not before the lease of then would have run out."""
+    with nats_server(tmp_path) as server:
+        one, two = Brain("b1:1"), Brain("b2:1")
+        async with client(server.url) as c1, client(server.url) as c2, one.competing(c1):
+            await until(one.leads, "b1 leads")
+            async with two.competing(c2):
+                await until(lambda: two.lease._bucket_ is not None, "b2 waits for the lead")
+                began = time.monotonic()
+                await c2.jetstream().delete_key_value(subjects.LEASE_BUCKET)
+                await until(lambda: len(one.epochs) + len(two.epochs) == 2, "one leads again")
+                assert time.monotonic() - began >= TTL_S * (1 - 1 / RENEWALS)
+                assert max([*one.epochs, *two.epochs]) > one.epochs[0]
+                for _ in range(24):
+                    assert one.leads() + two.leads() <= 1
+                    await asyncio.sleep(TTL_S / 24)
+                await until(lambda: one.leads() or two.leads(), "it leads on")
+
+
 async def test_a_dead_leader_is_replaced_before_its_time_to_live_has_passed(tmp_path: Path) -> None:
     """Its connection just ends, as with SIGKILL; nobody gives anything back."""
     with nats_server(tmp_path) as server:

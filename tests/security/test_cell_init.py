@@ -105,7 +105,7 @@ def test_a_full_disk_is_named_with_its_file(tmp_path: Path) -> None:
     whole = Machine(folder=tmp_path)
     whole.init()
     before = {path: path.read_bytes() for path in whole.data.rglob("*") if path.is_file()}
-    for what, file in (("server", "cell/server.key"), ("signing", "signing.key")):
+    for what, file in (("server", "cell/next-server.key"), ("signing", "signing.key")):
         argv = [str(BIN / "gpuward"), "cell", "rotate", what, "--config", str(tmp_path / "brain.toml")]
         # No file may have a byte, as on a disk that is full.
         full = ["sh", "-c", 'ulimit -f 0; exec "$0" "$@"', *argv]

@@ -7,6 +7,7 @@ import shutil
 import time
 from pathlib import Path
 
+import click
 import pytest
 
 from agent.contract.errors import Refused
@@ -18,6 +19,7 @@ from brain.cell.registry import CellRegistry, TurnedOut
 from brain.cell.trust import KeyKind
 from brain.cli.checkup import keys as key_checks
 from brain.cli.checkup.lines import Health
+from brain.cli.client import Client
 from brain.config import BrainConfig, parse
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.keys_behind import KeysBehind
@@ -45,7 +47,7 @@ def test_a_backup_of_before_a_rotation_and_a_revocation(tmp_path: Path) -> None:
             whole.cell("rotate", "signing")
             whole.until(lambda: not kit.keys(whole)["rotations"], "the rotation is over")
             whole.until(lambda: not kit.keys(whole)["unconfirmed"], "all know it")
-        whole.until(lambda: "nobody joins by it" in whole.notes(), "the token's end is on the log")
+        whole.until(lambda: "nobody gets in by it" in whole.notes(), "the token's end is on the log")
         had = kit.trusted(whole, "gpu-1")["serial"]
         restore(whole)
 
@@ -81,6 +83,38 @@ def test_a_backup_of_before_a_rotation_and_a_revocation(tmp_path: Path) -> None:
         whole.ask("start", "accept-node", "--node", "gpu-1")
         log = tmp_path / "gpu-1.log"
         whole.until(lambda: "gpu.links_check" in log.read_text(), "a command has come, and is taken")
+
+
+@pytest.mark.component("nats-server")
+def test_a_token_of_a_person_that_was_revoked_stays_revoked(tmp_path: Path) -> None:
+    """Who has left, or has had a token stolen, does not come in by it when the file of tokens is put back: the log knows it."""
+    with machine(tmp_path) as whole:
+        stolen, kept = (whole.ask("token", "create", "ann") for _ in range(2))
+        for one in (stolen, kept):
+            assert who(whole, one["token"]) == "ann"
+        shutil.copy2(whole.data / "tokens.json", tmp_path / "kept.json")
+        assert "revoked" in whole.ann("token", "revoke", stolen["id"])
+        assert who(whole, stolen["token"]) == ""
+        whole.until(lambda: "nobody gets in by it" in whole.notes(), "the log knows it")
+        whole.stop_brain()
+        shutil.copy2(tmp_path / "kept.json", whole.data / "tokens.json")
+        (whole.data / "cell/void.json").unlink()  # of the backup, too: before anything was revoked
+        whole.start_brain()
+        assert who(whole, stolen["token"]) == ""
+        assert who(whole, kept["token"]) == "ann"
+        assert f"{stolen['id']}" in (listed := whole.ann("token", "list"))
+        assert listed.count("it was revoked, and this file is older") == 1
+
+
+def who(whole: Machine, token: str) -> str:
+    """Whom the brain takes the bearer of this token for; empty: for nobody."""
+    file = whole.folder / "shown.token"
+    file.write_text(token)
+    client = Client(whole.url, file, whole.data / "cell/ca.pem", faithful=True)
+    try:
+        return str(client.get("me")["name"])
+    except click.ClickException:
+        return ""
 
 
 def backup(whole: Machine) -> None:

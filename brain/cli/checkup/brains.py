@@ -1,5 +1,6 @@
 """The brains of a cell: do those that are connected have alike what they must have alike?"""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 
 from nats.aio.client import Client
@@ -16,7 +17,18 @@ ANSWER_S = 1.0
 async def brains(client: Client, config: BrainConfig) -> AsyncIterator[HealthLine]:
     """A line for each brain that runs with other values than this brain.toml has, also for its own that was not restarted."""
     name, ours = "brains", brain_settings.of(config)
-    told = await brain_settings.told(client, config.cell, within_s=ANSWER_S)
+    answers = await brain_settings.told(client, config.cell, within_s=ANSWER_S)
+    told = dict(answers)
+    for brain, many in sorted(Counter(one for one, _ in answers).items()):
+        if many > 1:
+            yield warn(
+                name,
+                t("{many} brains that run are called {brain}", many=many, brain=brain),
+                t(
+                    "give each brain of the cell a name of its own (`brain` in brain.toml, and restart it). Where one backup was "
+                    "restored on two machines, say `systemctl disable --now gpuward` on one of them"
+                ),
+            )
     other = {
         brain: differing for brain, theirs in sorted(told.items()) if (differing := _other(theirs, ours))
     }
@@ -34,7 +46,7 @@ async def brains(client: Client, config: BrainConfig) -> AsyncIterator[HealthLin
                 "`systemctl restart gpuward`"
             ),
         )
-    if len(told) > 1 and not other:
+    if len(told) > 1 and not other and len(told) == len(answers):
         yield ok(
             name, t("{brains} have the same [log], [evidence] and nats.replicas", brains=some(sorted(told)))
         )

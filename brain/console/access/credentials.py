@@ -7,7 +7,7 @@ import os
 import pwd
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,8 +29,18 @@ _log = logging.getLogger(__name__)
 class Credentials:
     """The people that this brain knows, by their tokens."""
 
-    def __init__(self, config: ConsoleConfig, data_dir: Path, users: Users, now: Callable[[], float]) -> None:
-        """`now`: seconds since 1970, by this machine's clock."""
+    def __init__(
+        self,
+        config: ConsoleConfig,
+        data_dir: Path,
+        users: Users,
+        now: Callable[[], float],
+        revoked: Callable[[], Container[str]] = tuple,
+    ) -> None:
+        """`now`: seconds since 1970, by this machine's clock. `revoked`: the ids of tokens that the log says were taken away;
+        the file may still have them, if it was put back from a backup, or is another brain's.
+        """
+        self._revoked = revoked
         self._config = config
         self.users = users
         self._data_dir = data_dir
@@ -81,7 +91,7 @@ class Credentials:
         if hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._local.encode()):
             return Person(name=_login_name(), grants=(Grant(role=Role.ADMINISTRATOR),), how=STARTER)
         token = self.tokens.find(given, self.now())
-        if token is None:
+        if token is None or token.id in self._revoked():
             return None
         limit = Grant(role=token.role, scopes=token.scopes, runbooks=token.runbooks)
         user = self.users.now().get(token.user)
@@ -99,6 +109,8 @@ class Credentials:
         """Why a token counts no more, though it stands in the file; empty: it counts."""
         if self.now() >= token.expires_at:
             return "its time is over"
+        if token.id in self._revoked():
+            return "it was revoked, and this file is older, or another brain's"
         if token.login or token.user in self.users.now():
             return ""
         return f"{token.user} is not in brain.toml"

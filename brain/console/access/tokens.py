@@ -129,12 +129,16 @@ class Tokens:
         self._file.change(add)
         return token, f"{PREFIX}{id_}_{secret}"
 
+    def distrust(self, ids: set[str]) -> None:
+        """At this brain they, and those that were made with them, are worth nothing from now on, as long as it runs."""
+        self._revoked |= _fallen(self._file.last, ids)
+
     def revoke(self, ids: set[str]) -> list[Token]:
         """Takes tokens away at once, and those that were made with them; returns those that there were. ConfigError: the
         file cannot be written, or its disk hangs; at this brain they are worth nothing all the same, as long as it runs.
         """
         gone: list[Token] = []
-        self._revoked |= _fallen(self._file.last, ids)
+        self.distrust(ids)
 
         def drop(found: Mapping[str, Token]) -> Mapping[str, Token]:
             fallen = _fallen(found, ids)

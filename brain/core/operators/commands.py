@@ -304,12 +304,10 @@ def _admit(ctx: Context, command: OperatorCommand) -> None:
 
 
 def _void(ctx: Context, command: OperatorCommand) -> None:
-    """A brain says of a join token that its operator has taken it away (`at`: when that was)."""
+    """A brain says of a token, to join by or a person's, that it was taken away (`at`: when that was)."""
     token = str(command.args.get("token", ""))
     forgetting.void_token(ctx, token, _number(command.args.get("at")) or ctx.now)
-    ctx.note(
-        "token.void", f"{command.who} has taken away join token {token}: nobody joins by it", scope="cell"
-    )
+    ctx.note("token.void", f"{command.who} has taken away token {token}: nobody gets in by it", scope="cell")
 
 
 def _start(ctx: Context, command: OperatorCommand) -> None:

@@ -19,7 +19,7 @@ def shut_out(ctx: Context, node: str, at: float) -> None:
 
 
 def void_token(ctx: Context, token: str, at: float) -> None:
-    """Nobody joins by this token, whatever a brain's registry says: that may be from a backup."""
+    """Nobody gets in by this token, whatever a brain's files say: they may be from a backup."""
     kept = ctx.state.void_tokens
     kept[token] = max(at, kept.pop(token, 0.0))
     if len(kept) > MOST_SHUT_OUT:

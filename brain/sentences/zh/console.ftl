@@ -114,6 +114,7 @@ s-left-out-refusals-of-others-were-not-noted-18dc3c4a = ；{ $left_out } 次他�
 s-many-connections-are-open-an-idle-one-of-address-6f2023ab = 打开的连接过多：已关闭 { $address } 的一个空闲连接
 s-name-claim-of-the-provider-is-name-which-cannot-c49d6890 = 身份提供方的 { $name_claim } 为 { $name }，不能作为日志中的姓名：请把 console.oidc.name_claim 设为其他声明
 s-name-is-not-a-name-of-this-console-list-8e6a087b = { $name } 不是此控制台的名称：请列入 console.hosts
+s-it-was-revoked-and-this-file-is-older-or-add73058 = 它已被吊销，而此文件较旧，或属于另一个 brain
 s-nobody-can-tell-whose-token-this-is-because-the-2f526d81 = 无法判断这是谁的令牌，因为令牌文件无法读取：启动 brain 的人仍可登录，值班人员知道其姓名
 s-nobody-has-acknowledged-the-page-about-incidents-on-nodes-afb936f9 = 发给 { $to } 的关于 { $nodes }上 { $incidents }的呼叫无人确认
 s-nodes-out-of-service-9ca863b4 = ；{ $nodes }停用

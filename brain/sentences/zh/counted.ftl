@@ -8,6 +8,7 @@ count-gpu = { $n } 块 GPU
 count-hour = { $n } 小时
 count-incident = { $n } 个故障
 count-line = { $n } 行
+count-message = { $n } 条消息
 count-minute = { $n } 分钟
 count-more-job = 另外 { $n } 个作业
 count-more-node = 又有 { $n } 个节点

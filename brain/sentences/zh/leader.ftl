@@ -111,6 +111,7 @@ s-the-log-is-not-the-one-that-own-in-e93b3f2f = 日志与归档中 { $own } 的�
 s-the-log-no-longer-has-what-was-in-it-567accfd = 日志已没有其中的内容：删除它，归档在那里就会有缺口
 s-the-log-of-cell-cell-was-begun-by-brain-07c8a334 = 单元 { $cell } 的日志由 brain { $brain } 开始，其密钥为 { $key_id }，而此 brain 的密钥为 { $key_id2 }：节点只服从其中一个。{ $what }。若节点服从另一个，请在那个 brain 的主机上执行 `gpuward cell share FILE`；在此处以 root 身份移走 { $key } 和 { $key2 }.pub，再执行 `gpuward cell take FILE`。若节点服从此密钥，请停止另一个 brain，在此执行 `gpuward cell rotate signing`，结束后以同样方式把密钥带给它
 s-the-log-s-archive-is-late-later-than-it-5d926c8f = 日志归档晚了 { $late }：{ $why }。只要日志仍保留就没有丢失（log.max_age_s、log.max_bytes）
+s-the-log-refuses-messages-for-lasted-s-s-words-f071b2b3 = 日志拒绝 { $messages } 已 { $lasted_s } 秒：{ $words }。被拒绝的消息不起任何作用，会自动重试。是否有人在其流或 NATS 服务器上设置了限制（`nats stream info`：max_msg_size；max_payload）？请将其去除
 s-the-new-what-is-in-use-the-old-one-29470083 = 新的{ $what }已启用；旧的暂时仍被接受
 s-the-old-what-has-been-taken-out-its-rotation-4a01e21f = 旧的{ $what }已停用：轮换结束
 s-the-read-model-is-behind-the-snapshot-made-again-c67f10cc = 读模型落后于快照：由日志重新生成

@@ -86,7 +86,7 @@ def test_a_compromised_key_endorses_nothing_but_its_own_end(
     assert set(rotation.in_force()) == stolen
     rotation.replace_compromised()
     state = rotation.file.state()
-    revoked, renewed = state.announcements
+    _, revoked, renewed = state.announcements
     assert decode_trust(revoked.payload).keys == {}
     assert stolen == set(revoked.signatures)
     assert not stolen & set(renewed.signatures)
