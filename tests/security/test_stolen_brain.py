@@ -21,7 +21,7 @@ from agent.commands.commander import BEGUN_AT_ONCE, BEGUN_PER_S, REFUSALS_EVERY_
 from agent.commands.journal import Journal
 from agent.config import AgentConfig
 from agent.contract.actions import ACTIONS
-from agent.contract.commands import MAX_PARAM, Answer
+from agent.contract.commands import MAX_PARAM, Answer, Outcome
 from agent.contract.errors import ActionError
 from agent.host import Host
 from agent.remembered.trusted import Trusted
@@ -140,7 +140,7 @@ def test_the_journal_keeps_its_size_while_the_agent_runs(
     kept.accept(order(id="runs"), "boot-1", "run-1")
     for number in range(200):
         kept.accept(order(id=f"c{number}"), "boot-1", "run-1")
-        kept.finish(f"c{number}", journal.Result(outcome=journal.Outcome.OK, why=""))
+        kept.finish(f"c{number}", journal.Result(outcome=Outcome.OK, why=""))
         assert len(kept._path.read_bytes().splitlines()) < 4 * 2 * 20 + 10
     for one in (kept, Journal(kept._path)):
         assert "runs" in one or one is not kept
