@@ -13,11 +13,15 @@ from pathlib import Path
 import pytest
 
 from agent.contract.errors import Refused, TimedOut, Unreachable
+from brain.adapters import archive_store
+from brain.archive_config import ArchiveConfig
+from brain.leader.trace_outputs import MOST_REJECTED, outputs
 from brain.notify import mail
 from brain.notify.apprise import build
 from brain.notify.compose import compose
 from brain.notify.http import Poster
 from brain.notify.mail import Mailer, of_file
+from brain.traces_config import TracesConfig
 from tests.brain.notify.pages import page, rule
 
 SPARE_BYTES = 64 * 1024**2
@@ -37,9 +41,8 @@ def talking(says: Callable[[socket.socket], None]) -> Iterator[int]:
                 threading.Thread(target=one, args=(connected,), daemon=True).start()
 
         def one(connected: socket.socket) -> None:
-            with connected:
-                with suppress(OSError):
-                    says(connected)
+            with connected, suppress(OSError):
+                says(connected)
 
         threading.Thread(target=run, daemon=True).start()
         yield listening.getsockname()[1]
@@ -153,3 +156,64 @@ async def test_a_receiver_s_cookies_are_not_kept() -> None:
     listening.close()
     assert len(heads) == 5
     assert not any(b"cookie" in head.lower() for head in heads)
+
+
+NO_NUMBER = "9" * 5000
+DATED = b"Last-Modified: Tue, 01 Dec 2026 00:00:00 GMT\r\n\r\n"
+PREFIXES = "".join(
+    f"<CommonPrefixes><Prefix>default/{one}/</Prefix></CommonPrefixes>"
+    for one in (
+        f"2026-12-01-log.{NO_NUMBER}",
+        "2026-12-01-log.2",
+        "2026-12-01-log",
+        "../../etc",
+        "2026-\u0661\u0662-01-x",
+    )
+)
+
+
+def bucket(connected: socket.socket) -> None:
+    """Names logs that are none, and answers without end whoever reads a file."""
+    while head := connected.recv(65536):
+        if head.startswith((b"HEAD", b"PUT")):
+            connected.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: x\r\nLast-Modified: Tue, 01 Dec 2026 00:00:00 GMT\r\n\r\n"
+            )
+            continue
+        if b"list-type" in head:
+            body = f"<ListBucketResult><Name>b</Name><IsTruncated>false</IsTruncated>{PREFIXES}</ListBucketResult>".encode()
+            connected.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            continue
+        connected.sendall(b"HTTP/1.1 200 OK\r\nETag: x\r\nContent-Length: 99999999999\r\n" + DATED)
+        while True:
+            connected.sendall(b"x" * 65536)
+
+
+async def test_a_bucket_that_says_what_it_likes(tmp_path: Path) -> None:
+    """A log with a number of 5,000 digits ended the session of each brain that led; a file without end filled its memory."""
+    (tmp_path / "keys").write_text("[default]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    before = memory()
+    with talking(bucket) as port:
+        config = ArchiveConfig(
+            url="s3://b", endpoint=f"http://127.0.0.1:{port}", region="x", credentials_file=tmp_path / "keys"
+        )
+        store = await asyncio.to_thread(archive_store.opened, config)
+        assert await asyncio.to_thread(store.logs, "default") == ["2026-12-01-log", "2026-12-01-log.2"]
+        assert not await asyncio.to_thread(store.put, "default/2026-12-01-log/1", b"xxxxy" * 1000)
+    assert memory() - before < SPARE_BYTES
+
+
+@pytest.mark.parametrize("rejected", ["-5", "1e308", NO_NUMBER[:4000], "true", "null", "[]", '"7"'])
+async def test_what_a_collector_counts(rejected: str) -> None:
+    """Whatever it says it has not taken: the figures for people stay such as there can be."""
+    body = b'{"partialSuccess":{"rejectedSpans":%s}}' % rejected.encode()
+
+    def collector(connected: socket.socket) -> None:
+        connected.recv(65536)
+        connected.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    with talking(collector) as port:
+        (output,) = outputs(TracesConfig(otlp_url=f"http://127.0.0.1:{port}/v1/traces"))
+        count, _ = await output.write(b"{}")
+        await output.close()
+    assert 0 <= count <= MOST_REJECTED
