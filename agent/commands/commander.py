@@ -83,7 +83,7 @@ class Commander:
         )
         self._one_at_a_time = asyncio.Lock()
         self._answering: set[asyncio.Future[Reply]] = set()  # the loop itself keeps no strong reference
-        self._pace = Pace(BEGUN_AT_ONCE, BEGUN_PER_S, host.mono_s())
+        self._pace = StartPace(BEGUN_AT_ONCE, BEGUN_PER_S, host.mono_s())
         self._doubt_until_s = host.mono_s() + DOUBT_S if journal.doubtful else 0.0
         self._refusals = 0  # since they were last reported
         self._last_refusal = ("", "")  # command, why
@@ -164,9 +164,8 @@ class Commander:
         if not self._refusals or now_s - self._refusals_reported_s < REFUSALS_EVERY_S:
             return
         command, why = self._last_refusal
-        others = f" (and {self._refusals - 1} others)" if self._refusals > 1 else ""
         with about(step=command):
-            _log.warning("command %s refused: %s%s", command or "(unreadable)", why, others)
+            _log.warning("command %s refused: %s (%d of them)", command or "(unreadable)", why, self._refusals)
         unsent = UnsentEvent(
             kind="agent.bad_command",
             component="node",
@@ -284,7 +283,7 @@ class Commander:
         )
 
 
-class Pace:
+class StartPace:
     """So many at once, and then so many in a second."""
 
     def __init__(self, at_once: int, per_s: float, now_s: float) -> None:

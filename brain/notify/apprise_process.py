@@ -22,7 +22,7 @@ _STATUS = re.compile(r"error[=: ]+(\d{3})\b")
 
 
 async def notify(url: str, title: str, body: str, kind: str) -> tuple[bool, int]:
-    """Returns (accepted, HTTP status in the library's log or 0). Unreachable: no answer. Cancelled, it leaves no process behind."""
+    """Returns (accepted, HTTP status in the log or 0). Unreachable: no answer."""
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(

@@ -128,7 +128,7 @@ async def test_refusals_fill_no_log(tmp_path: Path, caplog: pytest.LogCaptureFix
     node.commander.tick()
     lines = [one.getMessage() for one in caplog.records if "refused" in one.getMessage()]
     assert len(lines) == 2
-    assert "and 498 others" in lines[1]
+    assert "(499 of them)" in lines[1]
 
 
 def test_the_journal_keeps_its_size_while_the_agent_runs(
