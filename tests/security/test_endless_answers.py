@@ -23,6 +23,7 @@ from brain.notify.http import Poster
 from brain.notify.mail import Mailer, of_file
 from brain.traces_config import TracesConfig
 from tests.brain.notify.pages import page, rule
+from tests.security.figures import Record, attacked
 
 SPARE_BYTES = 64 * 1024**2
 
@@ -97,7 +98,10 @@ def challenge(connected: socket.socket) -> None:
     "says", [without_end, drop_by_drop, one_line, challenge], ids=lambda one: one.__name__
 )
 async def test_a_mail_server_that_never_ends(
-    says: Callable[[socket.socket], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    says: Callable[[socket.socket], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Record,
 ) -> None:
     """smtplib keeps every line of an answer: 600 MB in eight seconds, by whoever stands where the mail server should be."""
     monkeypatch.setattr(mail, "WHOLE_S", 2.0)
@@ -110,6 +114,7 @@ async def test_a_mail_server_that_never_ends(
                 message, ["ann@example.com"]
             )
     assert memory() - before < SPARE_BYTES
+    attacked(record_property, 1)
 
 
 async def test_a_library_that_reads_without_end_ends_with_its_process(tmp_path: Path) -> None:

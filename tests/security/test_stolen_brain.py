@@ -26,6 +26,7 @@ from agent.contract.errors import ActionError
 from agent.host import Host
 from agent.remembered.trusted import Trusted
 from tests.agent.commander_kit import KEYS, Node, order, signed
+from tests.security.figures import Record, attacked
 
 CASES = 600
 HUGE = 10**400
@@ -52,7 +53,7 @@ def envelope(**changes: Any) -> bytes:
     return signed(json.dumps(json.loads(order().payload()) | changes).encode())
 
 
-async def test_whatever_its_commands_say_they_are_answered(tmp_path: Path) -> None:
+async def test_whatever_its_commands_say_they_are_answered(tmp_path: Path, record_property: Record) -> None:
     """Each field of a command, with what JSON allows and no brain sends: numbers of any size, halves of characters."""
     node, rng = Node(tmp_path), random.Random(117)
     fields = list(json.loads(order().payload()))
@@ -63,10 +64,11 @@ async def test_whatever_its_commands_say_they_are_answered(tmp_path: Path) -> No
         assert len(reply.why) <= 500
         node.commander.tick()
     node.restart("run-2")
+    attacked(record_property, CASES)
     assert (await node.commander.handle(b'{"hello": true}')).answer is Answer.ACCEPTED
 
 
-async def test_whatever_its_parameters_say_no_action_breaks(tmp_path: Path) -> None:
+async def test_whatever_its_parameters_say_no_action_breaks(tmp_path: Path, record_property: Record) -> None:
     """Each action of a node, on a machine of its own: what is planned, put right after a crash, or gone on with at a start."""
     root = tmp_path / "root"
     (root / "proc").mkdir(parents=True)
@@ -100,9 +102,10 @@ async def test_whatever_its_parameters_say_no_action_breaks(tmp_path: Path) -> N
         if isinstance(action, Resumable):
             with contextlib.suppress(ActionError, OSError):
                 await action.resume(params, rebooted=True)
+    attacked(record_property, CASES)
 
 
-async def test_what_it_sends_by_the_thousand_fills_no_disk(tmp_path: Path) -> None:
+async def test_what_it_sends_by_the_thousand_fills_no_disk(tmp_path: Path, record_property: Record) -> None:
     """Each accepted command is written down before it begins, with its parameters. 60 KB of one, a thousand times a second,
     filled the disk, and then the memory of each agent that read the file at its start.
     """
@@ -113,6 +116,7 @@ async def test_what_it_sends_by_the_thousand_fills_no_disk(tmp_path: Path) -> No
         await node.commander.handle(envelope(id=f"c{number}", params=params))
         await node.settled()
     assert node.action.runs == BEGUN_AT_ONCE
+    attacked(record_property, sent, refused=sent - BEGUN_AT_ONCE)
     assert node.path.stat().st_size < BEGUN_AT_ONCE * 5 * MAX_PARAM
     node.clock.mono_s += 5 / BEGUN_PER_S
     answers = [(await node.commander.handle(envelope(id=f"d{number}"))).answer for number in range(6)]

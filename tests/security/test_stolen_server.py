@@ -21,6 +21,7 @@ from agent.shared.nats_client import NatsClient, passed_directly
 from agent.shared.nats_connection import NatsConnection
 from agent.uplink.port import MOST_WAITING_BYTES
 from tests.agent.test_nats_parser import FakeClient, direct
+from tests.security.figures import Record, attacked
 
 INFO: dict[str, Any] = {"server_id": "S", "version": "2.15.0", "max_payload": 1048576, "headers": True}
 Says = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -82,7 +83,7 @@ async def server(says: Says) -> AsyncIterator[str]:
     ],
     ids=lambda line: repr(line[-30:]),
 )
-def test_sizes_that_no_server_says_end_the_connection(line: bytes) -> None:
+def test_sizes_that_no_server_says_end_the_connection(line: bytes, record_property: Record) -> None:
     """One below zero led back to what had been read: the brain took the same message for ever, and did nothing else."""
     client = FakeClient()
 
@@ -91,6 +92,7 @@ def test_sizes_that_no_server_says_end_the_connection(line: bytes) -> None:
 
     with pytest.raises(ProtocolError):
         asyncio.run(parsed())
+    attacked(record_property, 1)
     assert client.heard.count(("ping",)) <= 10
     assert all(one == ("ping",) for one in client.heard)
 
@@ -120,7 +122,7 @@ def test_what_never_ends_is_not_kept(begin: bytes, most: int, *, takers: bool) -
     assert len(parser.buf) + len(parser._rest) <= most + 2 * len(PIECE)
 
 
-async def test_a_session_outlives_what_the_server_says() -> None:
+async def test_a_session_outlives_what_the_server_says(record_property: Record) -> None:
     """Also a greeting whose numbers are none: it is no server, and another one is tried, with the reason in the log."""
     for says in (
         greeted(b"PING\r\n" * 10 + b"MSG a 1 -45\r\n"),
@@ -153,6 +155,7 @@ async def test_a_session_outlives_what_the_server_says() -> None:
             serving.cancel()
             await asyncio.wait({serving})
         assert taken == []
+    attacked(record_property, 7, refused=3)
 
 
 async def test_nobody_is_shown_our_key_because_a_server_says_so() -> None:
