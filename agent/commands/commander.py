@@ -165,7 +165,9 @@ class Commander:
             return
         command, why = self._last_refusal
         with about(step=command):
-            _log.warning("command %s refused: %s (%d of them)", command or "(unreadable)", why, self._refusals)
+            _log.warning(
+                "command %s refused: %s (%d of them)", command or "(unreadable)", why, self._refusals
+            )
         unsent = UnsentEvent(
             kind="agent.bad_command",
             component="node",
