@@ -7,6 +7,7 @@ On standard input and output it is JSON: {"url", "title", "body", "kind"}, and t
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import re
@@ -65,7 +66,8 @@ class _StatusInLog(logging.Handler):
 
 def main() -> None:
     """Asks once."""
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    with contextlib.suppress(OSError, ValueError):  # where a site allows less, or forbids it, the unit's own limit counts
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     asked = json.loads(sys.stdin.buffer.read())
     from apprise import Apprise
 
