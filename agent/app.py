@@ -153,7 +153,7 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             trusts=lambda: trusted.serial,
             asks=hearing.asks,
         )
-        journal = Journal(config.data_dir / "journal.jsonl")
+        journal = Journal(config.data_dir / "journal.jsonl", trusted.configured)
         if journal.trouble:
             feeder.failed("journal of commands", journal.trouble)
         upload = EvidenceUpload(journal, config.data_dir / "evidence", config.cell, config.node)

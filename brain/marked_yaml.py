@@ -73,6 +73,8 @@ _QUICK: type[yaml.CSafeLoader] | None = (
     if yaml.__with_libyaml__
     else None
 )
+_VALUES_LEAST, _VALUES_EACH = 10_000, 2
+_MOST_DIGITS = 400
 _NESTED_MOST = 5000  # it takes the C stack for each level, and has no limit of its own
 
 
@@ -126,7 +128,12 @@ def read(path: Path, shown: str) -> Document:
         document.errors.append(Diagnostic(file=shown, line=1, key="", text=f"is not YAML: {why}"))
     else:
         if node is not None:
-            document.value = _Builder(document).build(node, ())
+            builder = _Builder(document, most=max(_VALUES_LEAST, _VALUES_EACH * len(text)))
+            document.value = builder.build(node, ())
+            if builder.built > builder.most:
+                text = f"has more than {builder.most} values: its aliases make many of few"
+                document.errors = [Diagnostic(file=shown, line=1, key="", text=text)]
+                document.value = None
     return document
 
 
@@ -135,12 +142,18 @@ class _Builder:
 
     MAX_DEPTH = 40
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, most: int) -> None:
+        """`most`: values that are built. Without aliases a text has fewer than characters; nine lines of them can mean 10**9."""
         self._document = document
+        self.most = most
+        self.built = 0
         self._loader = _Loader("")
 
     def build(self, node: yaml.Node, key: Key) -> Any:
         """Returns the value of a node and records its line."""
+        self.built += 1
+        if self.built > self.most:
+            return None
         self._document.lines.setdefault(key, node.start_mark.line + 1)
         if len(key) > self.MAX_DEPTH:
             self._document.error(key, "is nested too deep (or contains itself by an alias)")
@@ -187,6 +200,9 @@ class _Builder:
             case "int":
                 sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
                 base = {"0x": 16, "0o": 8}.get(digits[:2], 10)
+                if len(digits) > _MOST_DIGITS:
+                    self._document.error(key, f"has a number of more than {_MOST_DIGITS} digits")
+                    return None
                 return sign * int(digits[2:] if base != 10 else digits, base)
             case "float":
                 return float(text)

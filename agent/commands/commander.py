@@ -28,13 +28,16 @@ from agent.contract.trust import Announcement, unpack_announcements
 from agent.host import Host
 from agent.remembered.trusted import Trusted
 from agent.shared.log_fields import about
-from agent.uplink.port import Uplink
+from agent.uplink.port import MOST_WAITING_BYTES, Uplink
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
 
 MAX_RUNNING = 8
+# Commands that begin: what each writes into the journal, and does, is bounded, and so must be how many there are. No brain of
+# ours comes near.
+BEGUN_AT_ONCE, BEGUN_PER_S = 100, 1.0
 # After a start with a journal that may lack a command: longer than a brain goes on to send one that it has no answer to.
 DOUBT_S = 20.0
 REFUSALS_EVERY_S = 10.0  # at most one agent.bad_command in this time, which counts the others
@@ -80,6 +83,7 @@ class Commander:
         )
         self._one_at_a_time = asyncio.Lock()
         self._answering: set[asyncio.Future[Reply]] = set()  # the loop itself keeps no strong reference
+        self._pace = StartPace(BEGUN_AT_ONCE, BEGUN_PER_S, host.mono_s())
         self._doubt_until_s = host.mono_s() + DOUBT_S if journal.doubtful else 0.0
         self._refusals = 0  # since they were last reported
         self._last_refusal = ("", "")  # command, why
@@ -97,7 +101,7 @@ class Commander:
             answer = orjson.dumps(encode_reply(await self.handle(envelope)))
             await client.publish(self._offer, requests.pack(reference, answer))
 
-        await client.subscribe(self._subject, cb=on_command)
+        await client.subscribe(self._subject, cb=on_command, pending_bytes_limit=MOST_WAITING_BYTES)
         await asyncio.Event().wait()
 
     async def handle(self, envelope: bytes) -> Reply:
@@ -155,11 +159,15 @@ class Commander:
         self.report_refusals()
 
     def report_refusals(self) -> None:
-        """Reports refused commands, at most every REFUSALS_EVERY_S."""
+        """Reports refused commands, also in the log, at most every REFUSALS_EVERY_S."""
         now_s = self._host.mono_s()
         if not self._refusals or now_s - self._refusals_reported_s < REFUSALS_EVERY_S:
             return
         command, why = self._last_refusal
+        with about(step=command):
+            _log.warning(
+                "command %s refused: %s (%d of them)", command or "(unreadable)", why, self._refusals
+            )
         unsent = UnsentEvent(
             kind="agent.bad_command",
             component="node",
@@ -200,8 +208,13 @@ class Commander:
             raise BadCommand(why, command.id)
         if len(self.runner.running) >= MAX_RUNNING:
             raise BadCommand(f"{MAX_RUNNING} commands are running here already", command.id)
+        now_s = self._host.mono_s()
+        if not self._pace.takes_one(now_s):
+            raise BadCommand(
+                f"more than {BEGUN_AT_ONCE} commands came at once, and then more than {BEGUN_PER_S:g} in a second",
+                command.id,
+            )
         try:
-            now_s = self._host.mono_s()
             await asyncio.to_thread(self._journal.accept, command, self._boot, self._session, now_s)
         except OSError as error:
             raise BadCommand(
@@ -257,8 +270,6 @@ class Commander:
         return self._reply(Answer.KNOWN, f"it ended: {entry.result.outcome.value}")
 
     def _refused(self, command: str, why: str) -> None:
-        with about(step=command):
-            _log.warning("command %s refused: %s", command or "(unreadable)", why)
         self._refusals += 1
         self._last_refusal = (clip(command, 80), clip(why))
         self.report_refusals()
@@ -272,6 +283,23 @@ class Commander:
             mono_s=self._host.mono_s(),
             plan=plan or [],
         )
+
+
+class StartPace:
+    """So many at once, and then so many in a second."""
+
+    def __init__(self, at_once: int, per_s: float, now_s: float) -> None:
+        self._most, self._per_s = float(at_once), per_s
+        self._left, self._at_s = self._most, now_s
+
+    def takes_one(self, now_s: float) -> bool:
+        """False: there are too many."""
+        self._left = min(self._most, self._left + self._per_s * max(0.0, now_s - self._at_s))
+        self._at_s = now_s
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True
 
 
 def _is_hello(envelope: bytes) -> bool:

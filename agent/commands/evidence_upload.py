@@ -23,6 +23,7 @@ from agent.contract.bundle_parts import (
 from agent.contract.errors import ActionError, ContractError, Refused, Unreachable
 from agent.shared.log_fields import about
 from agent.shared.nats_connection import LOST
+from agent.uplink.port import MOST_WAITING_BYTES
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -55,7 +56,7 @@ class EvidenceUpload:
 
     async def serve(self, client: "Client") -> None:
         """Uploads what is waiting, then waits for more, until cancelled."""
-        await client.subscribe(self._answers, cb=self._on_answer)
+        await client.subscribe(self._answers, cb=self._on_answer, pending_bytes_limit=MOST_WAITING_BYTES)
         pause_s = FIRST_PAUSE_S
         while True:
             self._wake.clear()

@@ -7,13 +7,16 @@ JSON lines, each fsynced before anything follows from it:
     {"done": id, "result": {...}}       it has ended
     {"told": id}                        its result is in the spool, on its way to the brain
     {"sent": id}                        its evidence is in the bus' object store
-    {"epoch": n}                        a newer leader was seen
+    {"epoch": n, "of": keys}            a newer leader was seen
 
 Each has a number and a checksum (journal_lines.py). The keys stay as they are: an older agent must be able to read
 them. A torn last line (power cut) is passed over: what it says was never answered. What is damaged is passed over, too, told,
 and kept beside the file (`.damaged`). A command whose own line is damaged is still known by another of its lines, so that it
 does not run twice, and what became of it is unknown; where that may not be, nothing new is begun for a while
-(`doubtful`). The file is rewritten at start with the latest MAX_IDS commands.
+(`doubtful`). The file is rewritten with the latest MAX_IDS commands: at start, and when there are twice as many.
+
+An epoch counts among those who sign with the keys of one configuration (`of`): whoever had a stolen key could name one that no
+leader ever reaches, and the node would refuse its cell also after it has joined again, with new keys.
 """
 
 import contextlib
@@ -76,8 +79,10 @@ class JournalEntry:
 class Journal:
     """The node's journal. Methods that write raise OSError when the disk fails: what is not written must not be done."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, of: str = "") -> None:
+        """`of`: which keys are configured (`Trusted.configured`); empty: the same as before."""
         self._path = path
+        self._of = ""  # of which the epoch is
         self._entries: dict[str, JournalEntry] = {}
         self._epoch = 0
         self._torn = False
@@ -93,6 +98,13 @@ class Journal:
             # What it holds must not be done again, and it is unknown what that is: report facts, do nothing.
             self.trouble = self._unreadable = f"{path} cannot be read: {error}"
             return
+        if of and self._of and of != self._of:
+            _log.warning(
+                "this node was given other keys: epoch %d of those before counts no more", self._epoch
+            )
+            self._entries = {id_: replace(entry, epoch=0) for id_, entry in self._entries.items()}
+            self._epoch = 0
+        self._of = of or self._of
         for command in list(self._entries)[:-MAX_IDS]:
             del self._entries[command]
         with contextlib.suppress(OSError):  # the disk may be full or read-only: then the old file serves
@@ -135,6 +147,11 @@ class Journal:
             session=session,
             until_s=now_mono_s + command.timeout_s,
         )
+        if len(self._entries) >= 2 * MAX_IDS:
+            for ended in [one.id for one in self._entries.values() if one.result is not None][:MAX_IDS]:
+                del self._entries[ended]
+            with contextlib.suppress(OSError):
+                self._compact()
         self._write({"accepted": _raw(entry)}, {"id": entry.id})
 
     def finish(self, command: str, result: Result) -> None:
@@ -152,7 +169,7 @@ class Journal:
 
     def raise_epoch(self, epoch: int) -> None:
         """A newer leader was seen."""
-        self._write({"epoch": epoch})
+        self._write(self._epoch_line(epoch))
 
     def _read(self) -> None:
         """Takes the file into memory. OSError: it cannot be read."""
@@ -201,6 +218,7 @@ class Journal:
             self._entries[line["sent"]] = replace(self._entries[line["sent"]], uploaded=True)
         elif "epoch" in line:
             self._epoch = max(self._epoch, int(line["epoch"]))
+            self._of = str(line.get("of", self._of))
 
     def _write(self, *lines: Mapping[str, Any], sync: bool = True) -> None:
         with self._path.open("ab") as sink:
@@ -216,9 +234,12 @@ class Journal:
         for line in lines:
             self._apply(line)
 
+    def _epoch_line(self, epoch: int) -> Mapping[str, Any]:
+        return {"epoch": epoch} | ({"of": self._of} if self._of else {})
+
     def _compact(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        epoch = {"epoch": self._epoch}
+        epoch = self._epoch_line(self._epoch)
         lines = [
             epoch,
             *_lines(self._entries.values()),

@@ -16,6 +16,10 @@ from agent.contract.actions.spec import ActionSpec
 from agent.contract.errors import ContractError
 from agent.contract.messages import Scalar
 
+MAX_ID = 200  # characters of a command's id
+MAX_NUMBER = 2**53  # of a parameter: a larger one is exact in no other program
+MAX_PARAM = 1024  # characters of a parameter: the node writes both into its journal before it looks at them
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
@@ -100,6 +104,8 @@ def decode_command(payload: bytes) -> Command:
             check_action(_want(raw, "action", str))
         else:
             params = check_params(_want(raw, "action", str), params)
+        if len(_want(raw, "id", str)) > MAX_ID:
+            raise ContractError(f"a command's id has at most {MAX_ID} characters")
         return Command(
             id=_want(raw, "id", str),
             node=_want(raw, "node", str),
@@ -115,7 +121,7 @@ def decode_command(payload: bytes) -> Command:
             incident=incident,
             run=run,
         )
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ContractError(f"not a command: {str(error)[:120]}") from error
 
 
@@ -151,6 +157,10 @@ def check_params(
         }.get(param.type, isinstance(value, str))
         if not fits:
             raise ContractError(f"{action}: {param.name} must be {param.type} ({param.summary})")
+        if (isinstance(value, str) and len(value) > MAX_PARAM) or (
+            isinstance(value, int) and abs(value) > MAX_NUMBER
+        ):
+            raise ContractError(f"{action}: {param.name} is longer than anything that it can name")
     return dict(params)
 
 

@@ -29,6 +29,8 @@ class Trusted:
         texts = {key_id: base64.b64encode(key).decode() for key_id, key in keys.items()}
         basis = json.dumps([cell, serial, sorted(texts.items()), ca]).encode()
         self._basis = hashlib.sha256(basis).hexdigest()
+        # Which keys are configured: another text for others
+        self.configured = hashlib.sha256(json.dumps([cell, sorted(texts.values())]).encode()).hexdigest()[:16]
         self.serial = serial
         self.keys = dict(keys)
         self.ca = ca

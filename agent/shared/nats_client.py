@@ -8,12 +8,13 @@ import contextlib
 import logging
 import ssl
 from collections.abc import Iterator
+from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
 from agent.contract import subjects
-from agent.shared.nats_parser import DirectParser, Taker
+from agent.shared.nats_parser import MOST_MESSAGE, DirectParser, Taker
 
 _WITH_ID = f"NATS/1.0\r\n{subjects.HEADER_ID}:".encode()
 _log = logging.getLogger(__name__)
@@ -27,10 +28,11 @@ class NatsClient(Client):
     server, which has compared it: nobody asks for them on this side.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_MESSAGE) -> None:
+        """`most`: bytes of the longest message that is taken; a longer one ends the connection."""
         super().__init__()
         self.takers: dict[int, Taker] = {}  # by the number of the subscription
-        self._ps = DirectParser(self, self.takers, self._process_headers, _WITH_ID)
+        self._ps = DirectParser(self, self.takers, self._process_headers, _WITH_ID, most)
 
     def _connect_command(self) -> bytes:
         """What says who we are. ssl.SSLError: the URL promises TLS, and the server has not asked for it: whoever stands between
@@ -42,6 +44,13 @@ class NatsClient(Client):
             writer.close()
             raise ssl.SSLError(ssl.SSL_ERROR_SSL, "the URL says tls://, and the server does not begin TLS")
         return bytes(super()._connect_command())
+
+    async def _process_info(self, info: Any, initial_connection: bool = False) -> None:
+        """What a server says of itself. Where others of its cluster are is said by our configuration alone: nats-py would keep
+        whatever addresses it names, without end, and show them who we are.
+        """
+        said = {key: value for key, value in dict(info).items() if key != "connect_urls"}
+        await super()._process_info(said, initial_connection)
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         """None also for those that nobody can read, or asks for."""

@@ -22,6 +22,7 @@ from nats.aio.client import Client
 from agent.contract.errors import ConfigError
 from agent.shared import reasons
 from agent.shared.nats_client import NatsClient
+from agent.shared.nats_parser import MOST_MESSAGE
 from agent.shared.rhythm import until_next
 from agent.shared.tasks import end
 
@@ -73,13 +74,14 @@ class NatsConnection:
         validate_subjects: bool = True,
         look_s: float = 1.0,
         ping_s: float = PING_S,
+        most: int = MOST_MESSAGE,
         on_error: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`name`: what the server's connection list shows. `identity`: asked before each attempt, as keys and authorities
         are exchanged while we run. `validate_subjects`: has nats-py check each subject. `look_s`: how often the state of the
-        connection is checked. `ping_s`: how often the server is asked for an answer. `on_error`: hears what the server
-        refuses besides. ConfigError: what `servers` has is not
-        a URL of a server, or as of `identity`.
+        connection is checked. `ping_s`: how often the server is asked for an answer. `most`: bytes of the longest message that
+        is taken. `on_error`: hears what the server refuses besides. ConfigError: what `servers` has is not a URL of a server,
+        or as of `identity`.
         """
         self._servers = [_checked(url) for url in servers]
         self._name = name
@@ -90,6 +92,7 @@ class NatsConnection:
         self._validate_subjects = validate_subjects
         self._look_s = look_s
         self._ping_s = ping_s
+        self._most = most
         self._told_error = on_error
         self._server = ""
         self._order = _mixed(self._servers)  # in which the servers are tried next
@@ -177,7 +180,7 @@ class NatsConnection:
         self._order = [*order[1:], order[0]]  # one that hangs does not cost the next attempt its time, too
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S + 1):
-                client = NatsClient()
+                client = NatsClient(self._most)
                 await client.connect(
                     order,
                     dont_randomize=True,
@@ -200,6 +203,11 @@ class NatsConnection:
             # nats-py trusts that a NATS server greets it.
             why = f"{type(error).__name__}: {error}"
             raise nats.errors.Error(f"what listens there is no NATS server ({why})") from error
+        if (
+            type(client.max_payload) is not int or client.max_payload <= 0
+        ):  # nats-py compares with it at each message
+            await close(client)
+            raise nats.errors.Error("what listens there is no NATS server (max_payload)")
         return client
 
     async def _hold(self, client: Client, session: Callable[[Client], Awaitable[None]]) -> None:

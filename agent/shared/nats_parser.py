@@ -3,16 +3,24 @@
 nats-py matches each message against two regular expressions, copies its parts through a buffer, and calls two coroutines for
 it. Here the bytes of a connection are cut into what the server says, line by line and message by message; whatever is not passed
 on directly is given to nats-py's own parser, whole and in its order.
+
+A server that was taken over chooses what it sends. So sizes are digits, and what has not come whole is kept up to a bound: beyond
+it the connection is given up.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
 
+_MOST_DIGITS = 19
+_MOST_SID = 10**_MOST_DIGITS
 Taker = Callable[[bytes, bytes, bytes, dict[str, str] | None], None]  # subject, reply, data, headers
 _END = b"\r\n"
 _MESSAGES = (b"HMSG ", b"MSG ")
+MOST_LINE = 65_536  # bytes of a line: as many as nats-py takes of a server's first one
+MOST_MESSAGE = 64 * 1024**2  # bytes of a message: no server lets a publisher send more (max_payload)
 
 
 class DirectParser(Parser):
@@ -28,8 +36,10 @@ class DirectParser(Parser):
         takers: Mapping[int, Taker],
         headers: Callable[[bytes], Awaitable[dict[str, str] | None]],
         unasked: bytes,
+        most: int = MOST_MESSAGE,
     ) -> None:
-        """`unasked`: nobody asks for headers that begin so."""
+        """`unasked`: nobody asks for headers that begin so. `most`: bytes of the longest message that is taken."""
+        self._most = most
         self._takers = takers
         self._headers = headers
         self._unasked = unasked
@@ -46,10 +56,19 @@ class DirectParser(Parser):
         """Takes the next bytes of the connection. ProtocolError: nats-py's, of what no server says."""
         if not self._takers and not self._rest:
             await super().parse(data)
-            return
-        if self.buf or self.state != AWAITING_CONTROL_LINE:  # nats-py's parser is within a message
-            data = await self._finished(data)
-        await self._cut(self._rest + data if self._rest else data)
+        else:
+            if self.buf or self.state != AWAITING_CONTROL_LINE:  # nats-py's parser is within a message
+                data = await self._finished(data)
+            await self._cut(self._rest + data if self._rest else data)
+        self._bounded()
+
+    def _bounded(self) -> None:
+        """ProtocolError: what has not come whole is longer than anything that a server says."""
+        if self.state == AWAITING_CONTROL_LINE:
+            if len(self.buf) > MOST_LINE or (len(self._rest) > MOST_LINE and _END not in self._rest):
+                raise ProtocolError(f"nats: a line of more than {MOST_LINE} bytes")
+        elif self.needed > self._most:
+            raise ProtocolError(f"nats: a message of more than {self._most} bytes")
 
     async def _finished(self, data: bytes) -> bytes:
         """Gives nats-py's parser the end of what it has begun; returns what follows."""
@@ -70,11 +89,11 @@ class DirectParser(Parser):
             if data.startswith(_MESSAGES, at):
                 words = data[at:line_end].split()
                 headed = words[0] == b"HMSG"
-                try:
-                    take, end = takers.get(int(words[2])), begin + int(words[-1]) + len(_END)
-                    body = begin + int(words[-2]) if headed else begin
-                except (IndexError, ValueError):
-                    pass  # nats-py says what is wrong with it
+                if len(words) not in (4 + headed, 5 + headed):
+                    raise ProtocolError("nats: malformed MSG")
+                size = _size(words[-1], self._most)
+                body = begin + (_size(words[-2], size) if headed else 0)
+                take, end = takers.get(_size(words[2], _MOST_SID)), begin + size + len(_END)
             if end > len(data):
                 break
             if take is None:
@@ -93,3 +112,10 @@ class DirectParser(Parser):
                 return  # the server's words ended it: what follows is of no connection
             at = end
         self._rest = data[at:]
+
+
+def _size(word: bytes, most: int) -> int:
+    """A number of a message's line. ProtocolError: no server says it; one below zero would have the message read for ever."""
+    if not (word.isdigit() and len(word) <= _MOST_DIGITS and int(word) <= most):
+        raise ProtocolError("nats: malformed MSG")
+    return int(word)

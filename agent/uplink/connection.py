@@ -8,6 +8,8 @@ from agent.shared.nats_connection import Identity, NatsConnection, TlsContexts
 from agent.shared.secret_file import first_line, nkey_seed
 
 _LOOK_S = 2.0  # beats go as often
+# Of one message: commands, acknowledgements and answers to evidence have at most a tenth of it
+_MOST_BYTES = 1024**2
 
 
 def node_identity(
@@ -36,6 +38,7 @@ def node_connection(
         identity=node_identity(servers, seed_file=seed_file, jwt_file=jwt_file, ca=ca),
         look_s=_LOOK_S,
         ping_s=_LOOK_S,
+        most=_MOST_BYTES,
         validate_subjects=False,  # ours were checked when the configuration was read
     )
 

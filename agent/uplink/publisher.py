@@ -17,6 +17,7 @@ import orjson
 from agent.contract import subjects
 from agent.contract.acknowledgements import LEFT_OUT, decode_acknowledgement
 from agent.contract.errors import ContractError
+from agent.uplink.port import MOST_WAITING_BYTES
 from agent.uplink.spool import Spool
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ class Publisher:
     async def serve(self, client: "Client") -> None:
         """Publishes until cancelled; raises nats errors when the connection is lost."""
         flight = _Flight(self._wake, self._heard)
-        await client.subscribe(self._acknowledgement, cb=flight.on_acknowledgement)
+        await client.subscribe(
+            self._acknowledgement, cb=flight.on_acknowledgement, pending_bytes_limit=MOST_WAITING_BYTES
+        )
         while True:
             self._wake.clear()
             self._remove_stored(flight)

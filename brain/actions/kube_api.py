@@ -267,6 +267,7 @@ def _fenced(client: Any) -> Any:
         trust_env=False,
         read_bufsize=1 << 21,
         request_class=fence.Request,
+        cookie_jar=aiohttp.DummyCookieJar(),
     )
     made.detach()
     return client

@@ -132,7 +132,9 @@ class Rest:
         """Returns the answer's JSON object; errors as in `Action`."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                request_class=fence.Request, timeout=aiohttp.ClientTimeout(total=self.timeout_s)
+                request_class=fence.Request,
+                timeout=aiohttp.ClientTimeout(total=self.timeout_s),
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         try:
             token = self._token()

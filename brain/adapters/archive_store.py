@@ -31,8 +31,9 @@ _ANSWER_S = 30.0
 _RETRIES = 2
 _RETRY_S = 20.0
 _PIECE = 1024**2
-_NAME = re.compile(r"(\d{20})\.ndjson\.gz")
-_LOG = re.compile(r"\d{4}-\d\d-\d\d-[0-9A-Za-z-]+(\.\d+)?")
+_MOST_FILES = 1_000_000  # of one log: a server may name more without end
+_NAME = re.compile(r"([0-9]{20})\.ndjson\.gz")
+_LOG = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9A-Za-z-]{1,100}(\.[0-9]{1,9})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,8 @@ class ArchiveStore:
                                 written_at=one["last_modified"],
                             )
                         )
+                if len(found) > _MOST_FILES:
+                    raise Unreachable(f"{self._url}: it names more than {_MOST_FILES} files of {cell}/{log}")
         return sorted(found, key=lambda one: one.first)
 
     def pieces(self, path: str) -> Iterator[bytes]:
@@ -124,10 +127,10 @@ class ArchiveStore:
         may be there, and is damaged.
         """
         if not again and self.has(path):  # not every S3 server knows If-None-Match
-            return self._whole(path) == content
+            return self._is(path, content)
         if not self._put(path, content, "overwrite" if again else "create"):
-            return self._whole(path) == content
-        if self._whole(path) != content:
+            return self._is(path, content)
+        if not self._is(path, content):
             raise Unreachable(f"{self._url}: {path} is not what was written")
         return True
 
@@ -144,8 +147,14 @@ class ArchiveStore:
             self._sync(path)
         return True
 
-    def _whole(self, path: str) -> bytes:
-        return b"".join(self.pieces(path))
+    def _is(self, path: str, content: bytes) -> bool:
+        """Has the file this content? A server may answer without end: no more is read than that."""
+        at = 0
+        for piece in self.pieces(path):
+            if content[at : at + len(piece)] != piece:
+                return False
+            at += len(piece)
+        return at == len(content)
 
     def _sync(self, path: str) -> None:
         """A folder: the file is on disk when this returns."""

@@ -27,6 +27,7 @@ from brain.leader.archive_end import ArchiveEnd
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.leadership import Leadership
 from brain.leader.notes import BrainNotes
+from brain.unreadable import answered_by
 
 _log = logging.getLogger(__name__)
 
@@ -171,7 +172,8 @@ class Archiver:
                 continue
             done = self.written
             try:
-                await self._follow(client)
+                with answered_by(error_kind=Unreachable):
+                    await self._follow(client)
             except (Unreachable, ConfigError, ContractError, *LOST) as error:
                 self._fails(str(error) or type(error).__name__)
             if self.written > done:

@@ -203,6 +203,7 @@ class TraceExport:
             try:
                 body = await self._in_thread(partial(otlp.request, pairs, self._resource, __version__))
                 rejected, why = await self._output.write(body)
+                rejected = min(max(rejected, 0), count)  # whatever a collector counts
             except _ODD as error:
                 _log.exception("spans of %s cannot be written as JSON", ", ".join(one for one, _, _ in part))
                 rejected, why = count, repr(error)

@@ -18,6 +18,7 @@ from brain.outgoing import DIRECT, Outgoing
 from brain.traces_config import TracesConfig
 
 MODE = 0o640  # of the file, which quotes kernel lines; its group may read it, to send it on
+MOST_REJECTED = 1_000_000  # spans of one request that a collector may say it has not taken: there are fewer
 MAX_HEADERS_FILE = 64 * 1024  # bytes
 
 
@@ -72,9 +73,11 @@ class OtlpCollector:
 
 def _rejected(answer: bytes) -> tuple[int, str]:
     """What an ExportTraceServiceResponse says; nothing where the answer is none: the spans were taken."""
-    with contextlib.suppress(ValueError, TypeError, AttributeError):
+    with contextlib.suppress(ValueError, TypeError, AttributeError, OverflowError):
         partial = orjson.loads(answer).get("partialSuccess") or {}
-        return int(partial.get("rejectedSpans", 0)), clip(str(partial.get("errorMessage", "")), 200)
+        return min(max(int(partial.get("rejectedSpans", 0)), 0), MOST_REJECTED), clip(
+            str(partial.get("errorMessage", "")), 200
+        )
     return 0, ""
 
 

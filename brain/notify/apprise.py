@@ -1,16 +1,13 @@
 """Everything else (e-mail, WeCom, DingTalk, Feishu, Teams, text messages, ...) through the library Apprise.
 
 The receiver is one URL of https://appriseit.com/services/ in a file of its own, since it holds secrets. The library
-is loaded only when such a channel is configured. It blocks, so it runs in threads of the channel's own.
+is loaded only when such a channel is configured. It blocks, and reads whatever it is answered, so each page goes by a process of
+its own (brain/notify/apprise_process.py).
 """
 
 import asyncio
 import importlib
-import logging
-import re
-import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -21,14 +18,13 @@ from agent.contract.errors import ConfigError, Refused, TimedOut, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 from brain.core.pack.spec import Priority
-from brain.notify import http
+from brain.notify import apprise_process, http
 from brain.notify.message import Language, PageMessage, unaddressed
 from brain.options import options
 from brain.outgoing import DIRECT, Outgoing
 
-_THREADS = 2  # a service that hangs occupies one until its own deadline
+_AT_ONCE = 2  # pages of one channel
 _TYPES = {"resolve": "success", "ack": "info"}
-_STATUS = re.compile(r"error[=: ]+(\d{3})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +45,16 @@ class AppriseOptions:
 class Apprise:
     """One receiver."""
 
-    def __init__(self, name: str, service: Any, want: AppriseOptions, way: Outgoing = DIRECT) -> None:
+    def __init__(
+        self, name: str, service: Any, url: str, want: AppriseOptions, way: Outgoing = DIRECT
+    ) -> None:
         """`service` is the library's object for the URL (apprise.NotifyBase)."""
         self._name = name
+        self._url = url
         self._service = service
         self._want = want
         self._way = way
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"page-{name}")
+        self._turn = asyncio.Semaphore(_AT_ONCE)
 
     @property
     def name(self) -> str:
@@ -73,12 +72,13 @@ class Apprise:
         kind = _TYPES.get(
             message.what, "failure" if message.severity in (Priority.P0, Priority.P1) else "warning"
         )
-        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._want.timeout_s):
-                accepted, status = await loop.run_in_executor(self._threads, self._notify, title, body, kind)
+            async with asyncio.timeout(self._want.timeout_s), self._turn:
+                accepted, status = await apprise_process.notify(self._url, title, body, kind)
         except TimeoutError as error:
             raise TimedOut(f"{self._what()} did not answer within {self._want.timeout_s:g} s") from error
+        except Unreachable as error:
+            raise Unreachable(f"{self._what()}: {error}") from error
         if accepted:
             return
         text = f"{self._what()} did not take it" + (f" ({status})" if status else "")
@@ -93,41 +93,10 @@ class Apprise:
         return ""
 
     async def close(self) -> None:
-        """Does not wait for threads that hang: they end at their own deadline."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Nothing is left: a page that is cancelled ends its process."""
 
     def _what(self) -> str:
         return f"apprise ({self._service.service_name})"
-
-    def _notify(self, title: str, body: str, kind: str) -> tuple[bool, int]:
-        """Returns (accepted, HTTP status in the library's log or 0). The log may hold the URL: only the number is kept."""
-        seen = _StatusInLog()
-        log = logging.getLogger("apprise")
-        log.addHandler(seen)
-        try:
-            accepted = bool(
-                self._service.notify(title=title, body=body, notify_type=kind, body_format="text")
-            )
-        except OSError:
-            return False, 0
-        finally:
-            log.removeHandler(seen)
-        return accepted, seen.status
-
-
-class _StatusInLog(logging.Handler):
-    """Finds the HTTP status in what the library logs in this thread."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.status = 0
-        self._thread = threading.get_ident()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keeps the number."""
-        found = _STATUS.search(record.getMessage()) if record.thread == self._thread else None
-        if found:
-            self.status = int(found.group(1))
 
 
 def fitted(message: PageMessage, title_max: int, body_max: int, language: Language) -> tuple[str, str]:
@@ -148,4 +117,4 @@ def build(name: str, table: Mapping[str, Any], where: str, way: Outgoing = DIREC
         raise ConfigError(
             f"{where}.url_file: {want.url_file}: not a URL that Apprise knows (its services: appriseit.com)"
         )
-    return Apprise(name, service, want, way)
+    return Apprise(name, service, url, want, way)

@@ -114,7 +114,8 @@ class Poster:
         self, body: bytes, headers: Mapping[str, str], path: str, method: str, most: int
     ) -> tuple[int, bytes, float | None]:
         if self._session is None:
-            self._session = aiohttp.ClientSession()
+            # What a receiver would have us keep is not kept: it would grow with each page.
+            self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
         async with self._session.request(
             method,
             self._url + path,

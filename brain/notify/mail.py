@@ -6,7 +6,9 @@ one has not, and by which Message-ID a mail that comes twice is known. Both bloc
 
 import asyncio
 import smtplib
+import socket
 import ssl
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.message import EmailMessage
@@ -17,7 +19,9 @@ from agent.contract.errors import ConfigError, Refused, Unreachable
 from agent.contract.messages import clip
 from agent.shared.secret_file import secret
 
-TIMEOUT_S = 30.0  # of each answer of the server
+TIMEOUT_S = 30.0  # of each piece of an answer of the server
+WHOLE_S = 300.0  # of a whole exchange
+MOST_ANSWER = 65_536  # bytes of one answer
 _MOST_SAID = 200
 
 
@@ -78,7 +82,11 @@ class Mailer:
             raise (Refused if error.smtp_code >= 500 else Unreachable)(text) from error
         except smtplib.SMTPNotSupportedError as error:
             raise Refused(f"{self.host}: {error}") from error
-        except (OSError, smtplib.SMTPException) as error:
+        except (
+            OSError,
+            smtplib.SMTPException,
+            ValueError,
+        ) as error:  # ValueError: of a challenge that is none
             raise Unreachable(
                 f"{self.host}: {clip(str(error) or type(error).__name__, _MOST_SAID)}"
             ) from error
@@ -91,20 +99,68 @@ class Mailer:
 
     def _connected(self) -> smtplib.SMTP:
         if self._mode == "ssl":
-            server: smtplib.SMTP = smtplib.SMTP_SSL(
-                self._host, self._port, timeout=TIMEOUT_S, context=self._tls
-            )
+            server: smtplib.SMTP = _TlsServer(self._host, self._port, timeout=TIMEOUT_S, context=self._tls)
         else:
-            server = smtplib.SMTP(self._host, self._port, timeout=TIMEOUT_S)
+            server = _Server(self._host, self._port, timeout=TIMEOUT_S)
         try:
             if self._mode == "starttls":
                 server.starttls(context=self._tls)
             if self._user and self._password:
                 server.login(self._user, self._password)
-        except (OSError, smtplib.SMTPException):
+        except (OSError, smtplib.SMTPException, ValueError):
             server.close()
             raise
         return server
+
+
+class _Bounded:
+    """What a server says, piece by piece. smtplib takes the lines of an answer for ever, while they say that more come."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._kept = b""
+        self._until_s = time.monotonic() + WHOLE_S
+        self.left = MOST_ANSWER
+
+    def readline(self, most: int) -> bytes:
+        """The next line; OSError: it takes too long, or the answer has no end."""
+        while b"\n" not in self._kept and len(self._kept) < most:
+            if self.left <= 0:
+                raise OSError(f"its answer has more than {MOST_ANSWER} bytes")
+            if time.monotonic() >= self._until_s:
+                raise TimeoutError(f"it has not ended within {WHOLE_S:g} s")
+            piece = self._sock.recv(min(4096, self.left))
+            if not piece:
+                break
+            self.left -= len(piece)
+            self._kept += piece
+        end = self._kept.find(b"\n") + 1 or len(self._kept)
+        line, self._kept = self._kept[: min(end, most)], self._kept[min(end, most) :]
+        return line
+
+    def close(self) -> None:
+        """smtplib closes the socket."""
+
+
+class _Server(smtplib.SMTP):
+    """A server whose answers have an end."""
+
+    file: Any
+
+    def getreply(self) -> tuple[int, bytes]:
+        """As in smtplib, which begins a file anew after STARTTLS."""
+        if self.file is None and self.sock is not None:
+            self.file = _Bounded(self.sock)
+        if self.file is not None:
+            self.file.left = MOST_ANSWER
+        return super().getreply()
+
+
+class _TlsServer(smtplib.SMTP_SSL):
+    """The same, by TLS from its first byte on."""
+
+    file: Any
+    getreply = _Server.getreply
 
 
 def _said(text: bytes | str) -> str:

@@ -164,6 +164,7 @@ class Ufm:
                 headers=self._headers,
                 request_class=fence.Request,
                 timeout=aiohttp.ClientTimeout(total=self.options.timeout_s),
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         about = f"UFM {self.name}"
         try:

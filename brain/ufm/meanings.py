@@ -94,6 +94,8 @@ def read(raw: Mapping[str, Any]) -> UfmEvent | None:
         number = int(raw.get("id", ""))
     except (TypeError, ValueError):
         return None
+    if not 0 <= number < 2**63:  # it is written down
+        return None
     return UfmEvent(
         id=number,
         type=str(raw.get("event_type") or raw.get("type") or "?")[:20],

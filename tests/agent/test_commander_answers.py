@@ -89,7 +89,9 @@ class Bus:
     subscribed: dict[str, Callable[[Message], Awaitable[None]]] = field(default_factory=dict)
     published: list[tuple[str, Any]] = field(default_factory=list)
 
-    async def subscribe(self, subject: str, cb: Callable[[Message], Awaitable[None]]) -> None:
+    async def subscribe(
+        self, subject: str, cb: Callable[[Message], Awaitable[None]], *, pending_bytes_limit: int
+    ) -> None:
         """One more subject."""
         self.subscribed[subject] = cb
 

@@ -22,7 +22,7 @@ class FolderView:
     config: BrainConfig
     notes: list[tuple[str, str]] = field(default_factory=list)
     # What a test puts there
-    reader: Any = None
+    reader: Any = field(default_factory=lambda: SimpleNamespace(notes_page=lambda **_: []))
     feed: Feed = field(default_factory=Feed)
     state: State = field(default_factory=State)
     bundles: Mapping[str, BundleView] = field(default_factory=dict)
@@ -30,6 +30,11 @@ class FolderView:
     said: list[OperatorCommand | Reported] = field(default_factory=list)
     deaf: bool = False
     caught_up: bool = True
+
+    @property
+    def disk(self) -> Any:
+        """Its own disk is well."""
+        return SimpleNamespace(trouble="", readable=True, hangs=False)
 
     @property
     def live(self) -> Any:

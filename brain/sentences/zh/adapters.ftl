@@ -47,6 +47,7 @@ s-node-command-is-no-longer-complete-parts-of-it-e4b3dab3 = { $node }/{ $command
 s-store-nats-embedded-store-has-the-log-of-a-53cc462e = { $store }（nats.embedded.store）中有一个单元的日志，而 { $data } 中没有该单元的任何东西，连密钥也没有：请挂载其磁盘，或从备份中恢复。如果已永久丢失，请以 brain 的用户创建文件夹 { $data2 }/cell：brain 会生成另一把密钥，每个节点都要重新加入
 url-the-brain-s-user-may-not-write-in-place = { $url }：brain 的用户不能写入 { $place }
 url-there-is-no-such-folder-archive-url = { $url }：没有这个文件夹（archive.url）
+s-url-it-names-more-than-most-files-files-of-1968b1ad = { $url }：列出的 { $cell }/{ $log } 的文件超过 { $most_files } 个
 url-path-is-not-what-was-written = { $url }：{ $path } 与写入的内容不同
 this-join-token-has-expired-make-another-gpuward-cell-token = 这个加入令牌已过期：请另做一个（`gpuward cell token`）
 s-this-join-token-is-wrong-or-was-revoked-make-47359f7f = 这个加入令牌不对，或已被吊销：请另做一个（`gpuward cell token`）

@@ -101,6 +101,7 @@ loading-name = 正在加载 { $name }
 looked-sources-looked = { $looked } 个源已检查
 make-to-the-active-slave-of-bond-now-active = 使 { $to } 成为 { $bond } 的活动口（现为 { $active }）
 max-running-commands-are-running-here-already = 此处已有 { $max_running } 个命令在运行
+s-more-than-begun-at-once-commands-came-at-once-ad692d25 = 一次到达的命令超过 { $begun_at_once } 个，其后每秒超过 { $begun_per_s } 个
 member-of-unit-was-not-done-within-job-s-s = { $unit } 的 { $member } 在 { $job_s } 秒内没有完成
 modules-reloaded = { $modules } 已重新加载
 mount-cannot-be-read-last-line = 无法读取 { $mount }：{ $last_line }

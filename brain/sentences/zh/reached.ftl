@@ -75,3 +75,5 @@ says-check-token-file-or-user-and-password-file = { $says }（请检查 token_fi
 text-was-it-the-proxy-proxy-gpuward-doctor-looks = { $text }：是代理 { $proxy } 造成的吗？`gpuward doctor` 可以检查
 what-did-not-answer-within-timeout-s-s = { $what } 在 { $timeout_s } 秒内没有应答
 what-did-not-take-it = { $what } 没有接受
+it-has-not-ended-within-whole-s-s = 在 { $whole_s } 秒内没有结束
+its-answer-has-more-than-most-answer-bytes = 其应答超过 { $most_answer } 字节
