@@ -139,7 +139,7 @@ def _asked(path: str, timeout_s: float) -> "dict[str, Any]":
     end_s = time.monotonic() + timeout_s
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout_s)
-        connection.connect(path)
+        _connect(connection, path, end_s)
         got = b""
         while not got.endswith(b"\n"):
             left_s = end_s - time.monotonic()
@@ -154,6 +154,19 @@ def _asked(path: str, timeout_s: float) -> "dict[str, Any]":
     if not isinstance(said, dict):
         raise _NoAnswerError(t("no object"))
     return said
+
+
+def _connect(connection: socket.socket, path: str, end_s: float) -> None:
+    """Connects. Where too many wait already the kernel says so at once: then again, as long as there is time."""
+    while True:
+        try:
+            connection.connect(path)
+        except BlockingIOError:
+            if time.monotonic() >= end_s:
+                raise TimeoutError from None
+            time.sleep(0.002)
+        else:
+            return
 
 
 def _say(where: "TextIO | None", text: str) -> None:

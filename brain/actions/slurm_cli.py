@@ -4,6 +4,7 @@ Without --json, which scontrol 22.05 lacks. A job name may contain any character
 separated by a token that is drawn for each query.
 """
 
+import asyncio
 import contextlib
 import re
 import secrets
@@ -63,6 +64,9 @@ _PASSING = (
     "in the process of shutting down",
     "Protocol authentication error",
 )
+
+# The tools have no configuration: slurmctld was asked for nothing
+_NO_CONF = ("Could not establish a configuration source", "Unable to process configuration file")
 
 NO_NODE = "gpuward-doctor-asks"  # the name of no node
 _MAX_OUTPUT_BYTES = 8 * 1024 * 1024  # of squeue, on a large cluster
@@ -220,6 +224,17 @@ class Cli:
         argv: tuple[str, ...],
         run: Callable[..., Awaitable[Completed]] = tools.read,
     ) -> str:
+        if self.conf is not None:  # without it they wait for a minute, and say nothing
+            try:
+                async with asyncio.timeout(self.timeout_s):
+                    there = await asyncio.to_thread(self.conf.exists)
+            except TimeoutError:
+                raise Unreachable(f"{self.conf} cannot be looked at: its file system hangs") from None
+            if not there:
+                raise Refused(
+                    f"{self.conf} is not there: put the cluster's slurm.conf on this machine, and name it as `conf` in its table "
+                    "of brain.toml"
+                )
         env = (
             {"SLURM_TIME_FORMAT": "%s"} if path == self.squeue else {}
         )  # start times as slurmrestd gives them
@@ -235,6 +250,10 @@ class Cli:
     def _error(self, output: str, text: str, right: str) -> ActionError:
         if any(known in output for known in _NOT_ALLOWED):
             return self._grants.denied(right, text)
+        if any(known in output for known in _NO_CONF):
+            return Refused(
+                f"{text}: put the cluster's slurm.conf on this machine, and name it as `conf` in its table of brain.toml"
+            )
         for texts, kind in (
             (_NO_SUCH, _NoSuch),
             (_REFUSED, Refused),

@@ -56,12 +56,8 @@ class Bundles:
     async def opened(self, request: web.Request, id_: str) -> AsyncIterator[Found]:
         """The bundle that an id means. HTTPNotFound: there is none; HTTPServiceUnavailable: not now."""
 
-        def asked(history: History) -> bytes:
-            name = bundle_of(history, id_)
-            return f"{name}\n{why_not_kept(history, name) if name else ''}".encode()
-
-        async with self._reading.read(request, asked) as found:
-            name, _, why = found.decode().partition("\n")
+        async with self._reading.read(request, lambda history: bundle_of(history, id_).encode()) as found:
+            name = found.decode()
         if not name:
             raise web.HTTPNotFound(
                 text=t("{id} has no evidence bundle: see `gpuward explain`", id=quoted(id_))
@@ -72,14 +68,13 @@ class Bundles:
         self._held[who] += 1
         try:
             async with _place(self._places):
-                yield Found(name=name, bundle=await self._bundle(name, why))
+                yield Found(name=name, bundle=await self._bundle(request, name))
         finally:
             self._held[who] -= 1
             if not self._held[who]:
                 del self._held[who]
 
-    async def _bundle(self, name: str, why: str) -> BundleView:
-        """`why`: it was not kept, as far as is noted."""
+    async def _bundle(self, request: web.Request, name: str) -> BundleView:
         node, _, command = name.partition("/")
         try:
             bundle = await self._brain.evidence(subjects.token(node, "node"), command)
@@ -87,9 +82,13 @@ class Bundles:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
         except (ActionError, ConfigError) as error:
             raise web.HTTPNotFound(text=str(error)) from error
-        if bundle is None and why:
-            raise web.HTTPNotFound(text=f"{name}: {told(why)}")
         if bundle is None:
+            async with self._reading.read(
+                request, lambda history: why_not_kept(history, name).encode()
+            ) as found:
+                why = found.decode()
+            if why:
+                raise web.HTTPNotFound(text=f"{name}: {told(why)}")
             raise web.HTTPNotFound(
                 text=t(
                     "{name} is not in the object store: not sent yet, too old, or the node is simulated and makes "

@@ -1,6 +1,7 @@
 """`gpuward-agent check` against a real agent: fit, unfit, and an agent that is sick itself."""
 
 import contextlib
+import errno
 import functools
 import json
 import os
@@ -213,6 +214,33 @@ def test_what_is_no_answer(path: Path, says: bytes) -> None:
         asked = check(path)
     assert (asked.returncode, asked.stdout) == (0, ""), asked
     assert "the agent does not answer" in asked.stderr
+
+
+def test_a_queue_that_is_full_is_waited_for(path: Path) -> None:
+    """Too many ask at once, as when a job of many steps ends: the kernel refuses at once, and the node is unfit all the same."""
+    said = {"conditions": [{"group": "gpu", "stale": False, "text": "GPU is lost"}], "blind": {}}
+    with contextlib.ExitStack() as undo:
+        server = undo.enter_context(socket.socket(socket.AF_UNIX))
+        server.bind(str(path))
+        server.listen(0)
+        full = False
+        while not full:
+            waiting = undo.enter_context(socket.socket(socket.AF_UNIX))
+            waiting.setblocking(False)
+            full = waiting.connect_ex(str(path)) == errno.EAGAIN
+        asking = subprocess.Popen(
+            [sys.executable, "-m", "agent", "check", "--socket", str(path), "--timeout", "60s"], cwd=ROOT
+        )
+        with pytest.raises(subprocess.TimeoutExpired):  # it does not give up
+            asking.wait(3)
+        server.settimeout(60)
+        while asking.poll() is None:
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(json.dumps(said).encode() + b"\n")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                asking.wait(0.05)
+        assert asking.returncode == 1
 
 
 def test_an_answer_in_pieces_that_never_ends(path: Path) -> None:

@@ -119,8 +119,8 @@ def test_two_persons(asking: Story) -> None:
 
 
 def test_the_most_urgent_comes_first() -> None:
-    """By severity, then by why: an approval, no remedy, the breaker, a hold that ends, pages, drains. What ends by itself later
-    than in an hour is no news.
+    """By severity, then by why: an approval, no remedy, the breaker, a hold that ends, one without an end that stands for a day,
+    pages, drains. What ends by itself later than in an hour is no news, nor is what stands since today.
     """
     story = Story(pack(Mode.APPROVE))
     story.event(10, "link.state", "link/eth0", "n2", up=False)
@@ -131,6 +131,9 @@ def test_the_most_urgent_comes_first() -> None:
     state.tripped = 12.0
     for name, until in (("soon", 13 + 3599.0), ("later", 13 + 3601.0), ("open", 0.0)):
         state.holds[name] = Hold(id=name, scope="rack/r1", who="ann and ben", why="x", since=1.0, until=until)
+    state.holds["forgotten"] = Hold(
+        id="forgotten", scope="leaf/l1", who="ann", why="y", since=13 - 3 * 86400.0, until=0.0
+    )
     (gpu,) = story.incidents("gpu-lost")
     state.drains["n1"] = {gpu.id: OwnedDrain(since=11.0)}
     story.run(13.5)
@@ -140,10 +143,16 @@ def test_the_most_urgent_comes_first() -> None:
         ("P1", "breaker", "breaker"),
         ("P2", "approval", "link-down"),
         ("P3", "hold_ends", "soon"),
+        ("P3", "hold_stands", "forgotten"),
     ]
     assert people[0].kinds == [NeedKind.NO_REMEDY, NeedKind.PAGE, NeedKind.DRAINED]
     assert (people[0].out_of_service, "return" in verbs(people[0])) == (["n1"], True)
     assert "ann and ben hold rack/r1: x" in people[3].text
+    assert (
+        people[4].text
+        == "ann holds leaf/l1: y; that has no end, and has stood for 3 days: release it when it has served"
+    )
+    assert "release" in verbs(people[4])
     assert [one.cause for one in healing] == ["sm-moved"]
     assert (healing[0].state, healing[0].until is None) == ("settling", False)
     story.say(14, "ack", id=gpu.id)

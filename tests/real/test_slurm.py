@@ -340,6 +340,22 @@ async def test_a_job_that_has_ended_or_may_not_be_requeued_is_refused(cluster: C
     assert cluster.job(fixed)[0] == "RUNNING"
 
 
+@pytest.mark.parametrize(
+    ("conf", "says"),
+    [
+        ("/nonexistent/slurm.conf", "/nonexistent/slurm.conf is not there"),
+        ("/etc/hostname", "Unable to process configuration file"),
+    ],
+)
+async def test_tools_without_a_configuration_are_refused_at_once(conf: str, says: str) -> None:
+    """They would wait for a minute for a file that is not there; and slurmctld has nothing to do with it."""
+    slurm = module.build("slurm", {"type": "slurm", "conf": conf}, "schedulers.slurm")
+    with pytest.raises(
+        Refused, match=rf"{says}.*: put the cluster's slurm.conf on this machine, and name it as `conf`"
+    ):
+        await asyncio.wait_for(slurm.drained("gpu1"), 20)
+
+
 async def test_missing_tools_are_refused(shared: Cluster) -> None:
     """The operator must mend the path."""
     with pytest.raises(Refused, match="/nonexistent/scontrol cannot be started"):

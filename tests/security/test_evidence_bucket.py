@@ -14,6 +14,9 @@ from agent.contract.bundle_parts import KEPT, REFUSED, Bundle, Chunk, decode_par
 from agent.contract.subjects import MAX_BUNDLE_CHUNK
 from brain.adapters import evidence, evidence_store
 from brain.adapters.evidence_store import EvidenceStore
+from brain.adapters.readmodel import ReadModel
+from brain.console.evidence import TOO_LARGE, why_not_kept
+from brain.core.effects import Note
 from brain.nats_config import EvidenceConfig
 from tests.bundles import fetch
 from tests.fences import Open
@@ -140,6 +143,17 @@ async def test_a_bundle_that_is_too_large_is_told_with_its_size_and_the_limit(bu
         assert "the bundle has 200.0 MiB and is not kept, as a node may keep" in answer.why
         assert "evidence.max_bytes of brain.toml, and at most 64 MiB" in answer.why
     assert notes == [(evidence_store.TOO_LARGE, f"n1/inc-1: {answer.why}")]
+
+
+def test_who_looks_for_such_a_bundle_is_told_why(tmp_path: Path) -> None:
+    """By what is noted of it, and of no other one."""
+    model = ReadModel(tmp_path / "history.sqlite")
+    for number, command in enumerate(("inc-1", "inc-2")):
+        text = f"n1/{command}: {evidence_store.too_large((100 + number) * 1024**2, 1024**2)}"
+        model.note(Note(id=f"brain:b:{number}", at=float(number), kind=TOO_LARGE, text=text))
+    assert why_not_kept(model, "n1/inc-1").startswith("the bundle has 100.0 MiB and is not kept")
+    assert why_not_kept(model, "n1/inc-3") == ""
+    assert TOO_LARGE == evidence_store.TOO_LARGE
 
 
 async def test_the_oldest_bundles_of_the_node_make_room(bus: Client, monkeypatch: pytest.MonkeyPatch) -> None:

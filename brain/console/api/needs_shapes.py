@@ -15,6 +15,7 @@ class NeedKind(StrEnum):
     NO_REMEDY = "no_remedy"  # gpuward does nothing more: its remedies are at an end, or there is none
     BREAKER = "breaker"  # the breaker has tripped: nothing disruptive begins before somebody resets it
     HOLD_ENDS = "hold_ends"  # an operator's hold ends by itself within an hour
+    HOLD_STANDS = "hold_stands"  # an operator's hold without an end has stood for a day
     PAGE = "page"  # people were paged, and nobody has acknowledged
     DRAINED = "drained"  # a node is out of service, and no remedy is left
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from agent.contract.counted import counted
+from agent.contract.counted import counted, span
 from agent.contract.messages import clip
 from agent.shared.words import either
 from brain.console import shapes
@@ -19,6 +19,7 @@ from brain.core.people import do
 from brain.core.state import AlertGroup, Hold, Incident, IncidentState, Run, RunState, State
 
 HOLD_ENDS_S = 3600.0
+HOLD_STANDS_S = 86400.0
 _KINDS = list(NeedKind)
 _SHOWN = 20  # nodes that an item names
 _TEXT = 400
@@ -180,17 +181,28 @@ def _jobs_there(run: Run, state: State) -> list[str] | None:
 
 
 def hold(one: Hold, now: float, allowed: Allowed) -> NeedShape | None:
-    """Returns the item of a hold that ends within an hour; None: it does not."""
-    if not one.until or not now <= one.until <= now + HOLD_ENDS_S:
+    """Returns the item of a hold that ends within an hour, or that has no end and has stood for a day; None: it needs nobody."""
+    if one.until:
+        kind, needs = NeedKind.HOLD_ENDS, now <= one.until <= now + HOLD_ENDS_S
+        text = (
+            f"{do(one.who, 'holds')} {one.scope}: {one.why}; that ends by itself at "
+            f"{datetime.fromtimestamp(one.until, UTC):%m-%d %H:%MZ}"
+        )
+    else:
+        kind, needs = NeedKind.HOLD_STANDS, now - one.since >= HOLD_STANDS_S
+        text = (
+            f"{do(one.who, 'holds')} {one.scope}: {one.why}; that has no end, and has stood for "
+            f"{span(now - one.since)}: release it when it has served"
+        )
+    if not needs:
         return None
     return _other(
-        NeedKind.HOLD_ENDS,
+        kind,
         id_=one.id,
         scope=one.scope,
         since=one.since,
         until=one.until,
-        text=f"{do(one.who, 'holds')} {one.scope}: {one.why}; that ends by itself at "
-        f"{datetime.fromtimestamp(one.until, UTC):%m-%d %H:%MZ}",
+        text=text,
         verbs=[("hold", {"scope": one.scope}), ("release", {"scope": one.id})],
         allowed=allowed,
     )

@@ -297,3 +297,6 @@ is-interactive-slurm-requeues-batch-jobs-only = 是交互式作业：Slurm 只�
 was-submitted-with-no-requeue = 提交时带有 --no-requeue
 s-was-suspended-by-a-person-requeued-it-would-be-9615766e = 已被人挂起：重新排队后会一直被扣住（JobHeldAdmin）。请挂起它的人：scontrol resume 或 scancel
 job-job-is-not-requeued-as-it-fixed = 作业 { $job } 不会重新排队：它{ $fixed }
+s-conf-is-not-there-put-the-cluster-s-slurm-04871d8f = { $conf } 不存在：请把该集群的 slurm.conf 放到这台机器上，并在 brain.toml 中其表里写为 `conf`
+s-text-put-the-cluster-s-slurm-conf-on-this-0a55eb26 = { $text }：请把该集群的 slurm.conf 放到这台机器上，并在 brain.toml 中其表里写为 `conf`
+conf-cannot-be-looked-at-its-file-system-hangs = { $conf } 无法查看：其文件系统没有响应

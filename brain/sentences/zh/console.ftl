@@ -226,3 +226,4 @@ you-have-asked-for-much = 您的请求过多
 your-earlier-downloads-are-not-over = 您先前的下载尚未完成
 s-address-has-mine-connections-here-the-most-of-one-79924353 = { $address } 在此已有 { $mine } 个连接，达到单个地址的上限：请关闭一些，或稍后再来
 all-most-places-for-connections-are-taken-come-again-later = 全部 { $most } 个连接位已被占用：请稍后再来
+s-who-holds-scope-why-that-has-no-end-and-fa8fdbde = { $who } 暂停了 { $scope }：{ $why }；没有期限，已持续 { $span }：不再需要时请解除

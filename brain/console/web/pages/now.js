@@ -49,7 +49,7 @@ function sure(state) {
 
 function need(state, one) {
   const page = one.id.startsWith('inc-') ? `/incidents/${encodeURIComponent(one.id)}` : ''
-  const first = one.kinds[0] === 'hold_ends' ? [...FIRST, 'hold'] : FIRST
+  const first = one.kinds[0]?.startsWith('hold_') ? [...FIRST, 'hold'] : FIRST
   const verbs = one.kinds.length ? one.verbs.filter((verb) => first.includes(verb.verb)) : []
   return html`<li class="row ${one.kinds.length ? 'wants' : ''}">
     ${page ? html`<a class="row-link" href=${page}>${severity(one.severity)} <strong>${one.cause || word('need', one.kinds[0])}</strong></a>`

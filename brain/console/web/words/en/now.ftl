@@ -13,6 +13,7 @@ holds = Holds
 need-approval = waits for an approval
 need-no_remedy = no remedy left
 need-breaker = the breaker has tripped
+need-hold_stands = a hold without an end
 need-hold_ends = a hold ends soon
 need-page = nobody has acknowledged
 need-drained = out of service

@@ -13,6 +13,7 @@ holds = 暂停中的对象
 need-approval = 等待批准
 need-no_remedy = 已无可用手段
 need-breaker = 熔断器已跳闸
+need-hold_stands = 没有期限的暂停
 need-hold_ends = 暂停即将到期
 need-page = 尚无人确认
 need-drained = 已退出服务
