@@ -4,8 +4,8 @@ A scheduler whose record of a node was made anew in the meantime (Kubernetes: a 
 joined again) has lost the drain by nobody's decision: the node is drained again (decision 112).
 """
 
-from agent.contract.errors import Refused
-from brain.actions.base import Order, StandingDrain
+from agent.contract.errors import Refused, Transient
+from brain.actions.base import NoRecord, Order, StandingDrain
 from brain.actions.marks import owns
 from brain.actions.patience import Patient
 from brain.actions.scheduler_orders import mark_of
@@ -21,9 +21,16 @@ class KeptDrain:
         self.record = record
 
     async def look(self) -> StandingDrain:
-        """Returns what stands there, drained again where the node's record is another one than that which was drained."""
+        """Returns what stands there, drained again where the node's record is another one than that which was drained. Transient:
+        there is none just now.
+        """
         order = self._order
-        found = await self._of.standing(order.node)
+        try:
+            found = await self._of.standing(order.node)
+        except NoRecord as error:
+            if not self.record:
+                raise
+            raise Transient(f"{order.node} has been removed since it was drained: {error}") from error
         if self.record and found.record != self.record and not owns(found.marks, order.incident):
             order.progress(
                 f"{order.node} is another object in {self._of.name} than was drained: drained again"

@@ -186,13 +186,18 @@ class Kubernetes:
         return bool(node) and fnmatchcase(node, self._nodes)
 
     async def jobs(self, node: str) -> list[Job]:
-        """As in Scheduler: pods, except those of DaemonSets, mirrors of static pods, and finished ones."""
+        """As in Scheduler: pods, except those of DaemonSets, mirrors of static pods, and finished ones. NoRecord: there is no
+        such node; it may go by another name, and have jobs.
+        """
         where = [("fieldSelector", f"spec.nodeName={self._of(node)}")]
-        pods = [pod for pod in await self._pods(where) if not kube_things.stays(pod)]
+        found = await self._pods(where)
+        if not found:
+            await self._node(node)
+        pods = [pod for pod in found if not kube_things.stays(pod)]
         kept: set[str] = set()
         if pods and self._rules.protected.selector:
-            found = await self._pods([*where, ("labelSelector", self._rules.protected.selector)])
-            kept = {kube_things.uid(pod) for pod in found}
+            chosen = await self._pods([*where, ("labelSelector", self._rules.protected.selector)])
+            kept = {kube_things.uid(pod) for pod in chosen}
         return [self._rules.job(pod, by_selector=kube_things.uid(pod) in kept) for pod in pods]
 
     async def sized(self, jobs: Sequence[Job]) -> list[Job]:

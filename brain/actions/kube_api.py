@@ -208,6 +208,10 @@ class KubeApi:
                     answer.release()
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
             self._grants.away()
+            if isinstance(
+                error, aiohttp.ClientSSLError
+            ):  # the CA may be a newer one, which stands in its file
+                await self.close()
             where = (
                 f"{error.host}:{error.port}" if isinstance(error, aiohttp.ClientConnectorError) else "its URL"
             )

@@ -137,12 +137,10 @@ class Drain(_SchedulerAction):
         async with telling(self._choice(order.node), order) as shown:
             try:
                 done = await self._emptied(scheduler, order, kept, wait_s, then)
-            except PASSING as error:
+            except (*PASSING, NoRecord) as error:
                 raise ActionError(
                     f"{order.node} was drained; what runs there is not known: {error}"
                 ) from error
-            except NoRecord as error:
-                raise ActionError(f"{order.node} was drained, and has been removed since: {error}") from error
             finally:
                 self._records[rung_of(order)] = kept.record
             return replace(done, text=done.text + await shown)

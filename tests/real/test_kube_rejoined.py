@@ -102,12 +102,40 @@ async def test_a_node_that_goes_while_its_drain_waits_fails_the_step(plane: Plan
     silent.touch()
     try:
         await asyncio.to_thread(plane.kubectl, "delete", "node", "gpu1")
-        with pytest.raises(ActionError, match="was drained, and has been removed since") as raised:
+        with pytest.raises(ActionError, match="gpu1 has been removed since it was drained") as raised:
             await waits
         assert not isinstance(raised.value, Refused)
     finally:
         silent.unlink()
     await asyncio.to_thread(plane.until, lambda: bool(uid(plane)), "it has not joined again")
+
+
+async def test_evictions_go_on_when_the_node_has_joined_again(plane: Plane, kube: Kubernetes) -> None:
+    """A budget holds them up while the Node object is deleted, is not there, and is made anew."""
+    (pod,) = await asyncio.to_thread(plane.pods, "kept", "gpu1")
+    await asyncio.to_thread(plane.budget, "kept", "kept", at_least=1)
+    begun = asyncio.Event()
+    given = replace(
+        order(then="requeue"),
+        timeout_s=200.0,
+        progress=lambda text: begun.set() if text.startswith("requeueing") else None,
+    )
+    drain = asyncio.create_task(actions.Drain(lambda _: kube).run(given))
+    await begun.wait()
+    await asyncio.to_thread(rejoined, plane)
+    await asyncio.to_thread(plane.until, lambda: bool(plane.taints("gpu1")), "it is not drained again")
+    await asyncio.to_thread(plane.kubectl, "delete", "poddisruptionbudget", "kept")
+    done = await drain
+    assert (done.data["ours"], done.data["jobs_left"]) == (True, 0)
+    assert pod not in plane.running("kept")
+
+
+async def test_of_a_node_that_is_not_there_nobody_knows_that_it_is_idle(kube: Kubernetes) -> None:
+    """Its Node object may have another name, as after it was renamed, and its jobs run."""
+    nowhere = replace(order(wait_s=1), node="gpu77")
+    for action in (actions.Idle, actions.Jobs, actions.Drain):
+        with pytest.raises(ActionError, match="Kubernetes has no node gpu77"):
+            await action(lambda _: kube).run(nowhere)
 
 
 class Brain:

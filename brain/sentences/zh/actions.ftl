@@ -302,5 +302,5 @@ s-kubernetes-was-asked-for-name-and-the-answer-is-a71d99ca = 向 Kubernetes 询�
 post-reviews-the-answer-is-no-review = POST { $reviews }：答复不是权限审查结果
 this-is-no-answer-of-kubernetes-text = 这不是 Kubernetes 的答复：{ $text }
 s-node-is-another-object-in-of-than-was-drained-4fe606c1 = { $node } 在 { $of } 中已不是当初排空的那个对象：已再次排空
-node-was-drained-and-has-been-removed-since-error = { $node } 已排空，此后被移除：{ $error }
+node-has-been-removed-since-it-was-drained-error = { $node } 排空之后被移除：{ $error }
 node-was-tainted-and-does-not-carry-our-marks = { $node } 已加污点，却没有我们的标记
