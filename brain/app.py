@@ -66,6 +66,7 @@ from brain.leader.leadership import Leadership
 from brain.leader.liveness import LivenessService
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop, ReportListener
+from brain.leader.lost_drains import LostDrains
 from brain.leader.nats_watch import NatsWatch
 from brain.leader.node_reports import NodeReports
 from brain.leader.notes import BrainNotes
@@ -289,6 +290,14 @@ async def run(
         jobs = JobQuestions(
             schedulers=own.schedulers, leadership=leadership, writer=writer, background=background
         )
+        lost_drains = LostDrains(
+            schedulers=own.schedulers,
+            leadership=leadership,
+            replica=replica,
+            questions=jobs,
+            notes=notes,
+            background=background,
+        )
         pages = PageSender(
             notifier=notifier, replica=replica, leadership=leadership, writer=writer, background=background
         )
@@ -300,6 +309,7 @@ async def run(
             writer=writer,
             steps=steps,
             jobs=jobs,
+            lost_drains=lost_drains,
             pages=pages,
             traced=config.traces.on,
         )
@@ -536,6 +546,7 @@ async def run(
             own.accounts, leadership=leadership, notes=notes, forgotten=lambda: replica.state.left_behind
         )
         background.start(shown_drains.serve(), "shown drains")
+        background.start(lost_drains.serve(), "lost drains")
         for switch in switches:
             background.start(switch.serve(), "dead man's switch")
         refresh = AlertRefresh(notifier=notifier, replica=replica, leadership=leadership, notes=notes)

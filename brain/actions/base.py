@@ -53,6 +53,10 @@ class Unwell(ActionError):
         self.data = data
 
 
+class NoRecord(Refused):
+    """The scheduler has no such node."""
+
+
 class Action(Protocol):
     """One thing that the brain can do. Errors as for a node's action (agent/contract/errors.py).
 
@@ -177,6 +181,38 @@ class Sizes(Protocol):
 
     async def sized(self, jobs: Sequence[Job]) -> list[Job]:
         """Returns the same jobs with `nodes`, where it can tell. Errors as in `Action`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandingDrain:
+    """What stands on a node in its scheduler, seen at one moment."""
+
+    # As of Scheduler.drained
+    drained: str = ""
+    # As of Scheduler.marks
+    marks: tuple[Mark, ...] = ()
+    # Tells the scheduler's record of the node from a later one of the same name; empty: it keeps one for ever
+    record: str = ""
+
+
+@runtime_checkable
+class Renewing(Protocol):
+    """A scheduler whose record of a node may be deleted and made anew, without our drain: which is nobody's decision."""
+
+    @property
+    def name(self) -> str:
+        """As in Scheduler."""
+        ...
+
+    async def standing(self, node: str) -> StandingDrain:
+        """Returns what stands there. NoRecord: nothing, for now. Other errors as in `Action`."""
+        ...
+
+    async def renew(self, node: str, marks: Sequence[Mark], record: str, wanted: Wanted = always) -> None:
+        """Drains the node again under these marks, also beside a drain of somebody else, if this is still its record. Errors as
+        in `standing`; it may be repeated. What `wanted` raises ends it; no `resume` of the node runs meanwhile.
+        """
         ...
 
 

@@ -14,16 +14,18 @@ the server answers 409 and the change is decided again.
 
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import reduce
 from math import inf
 from typing import Any
 
 from agent.contract.errors import ActionError, Refused, Unreachable
 from brain.actions import kube_conditions, kube_off, kube_tell, kube_things
-from brain.actions.base import Job, Wanted, always
-from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, ok
+from brain.actions.base import Job, NoRecord, StandingDrain, Wanted, always
+from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, named, ok
 from brain.actions.kube_options import KubeOptions, PodRules, read
 from brain.actions.kube_things import DRAINED, Node, Pod
 from brain.actions.marks import REASON, Mark, added, owns, without, written
@@ -44,7 +46,6 @@ RIGHTS = (
     ("list", "pods", ""),
     ("create", "pods", "eviction"),
 )
-_TAINT = {"key": DRAINED, "value": "true", "effect": "NoSchedule"}
 
 
 class Kubernetes:
@@ -70,6 +71,8 @@ class Kubernetes:
         self._node_name = node_name
         self._rights = rights
         self._nodes = nodes
+        # By node: a drain that is renewed while the node is given back would stay for ever.
+        self._one_at_a_time: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._teller = kube_tell.NodeTeller(api, tell, self._named, kube_things.marks, self._is_ours)
 
     @property
@@ -85,6 +88,13 @@ class Kubernetes:
         """As in Scheduler."""
         return kube_things.marks(await self._node(node))
 
+    async def standing(self, node: str) -> StandingDrain:
+        """As in Renewing: of two Node objects of one name the uid tells which."""
+        found = await self._node(node)
+        return StandingDrain(
+            drained=kube_things.drained(found), marks=kube_things.marks(found), record=kube_things.uid(found)
+        )
+
     async def drain(self, node: str, mark: Mark) -> None:
         """As in Scheduler. A node that someone else has cordoned is left as it is."""
 
@@ -92,17 +102,35 @@ class Kubernetes:
             marks = kube_things.marks(found)
             if owns(marks, mark.incident) or (kube_things.drained(found) and not marks):
                 return None
-            keep = self._rules.keep_annotations
-            return {
-                "metadata": {
-                    "annotations": {REASON: written(added(marks, mark)), **kube_things.kept(found, keep)},
-                    "labels": {DRAINED: "true"},
-                },
-                "spec": {"taints": [*kube_things.others(found), _TAINT]},
-            }
+            return self._drained_by(found, added(marks, mark))
 
         if await self._changed(node, change) and not owns(await self._read_back(node), mark.incident):
             raise ActionError(f"{node} was tainted and does not carry our mark")
+
+    async def renew(self, node: str, marks: Sequence[Mark], record: str, wanted: Wanted = always) -> None:
+        """As in Renewing."""
+
+        def change(found: Node) -> Mapping[str, Any] | None:
+            there = kube_things.marks(found)
+            every = reduce(added, marks, there)
+            if kube_things.uid(found) != record or every == there:
+                return None
+            return self._drained_by(found, every)
+
+        async with self._one_at_a_time[node]:
+            await wanted()
+            if await self._changed(node, change):
+                there = await self._read_back(node)
+                if not all(owns(there, mark.incident) for mark in marks):
+                    raise ActionError(f"{node} was tainted and does not carry our marks")
+
+    def _drained_by(self, found: Node, marks: Sequence[Mark]) -> Mapping[str, Any]:
+        """The patch that drains the node under these marks."""
+        kept = kube_things.kept(found, self._rules.keep_annotations)
+        return {
+            "metadata": {"annotations": {REASON: written(marks), **kept}, "labels": {DRAINED: "true"}},
+            "spec": {"taints": [*kube_things.others(found), kube_things.TAINT]},
+        }
 
     async def resume(self, node: str, owners: Collection[str] | None) -> bool:
         """As in Scheduler. A node that someone else has cordoned in the meantime stays cordoned, without our mark."""
@@ -122,7 +150,9 @@ class Kubernetes:
             annotations = {REASON: None, **kube_things.let_go(found)}
             return {"metadata": {"annotations": annotations, "labels": {DRAINED: None}}, "spec": spec}
 
-        if not await self._changed(node, change):
+        async with self._one_at_a_time[node]:
+            changed = await self._changed(node, change)
+        if not changed:
             return False
         after = await self._read_back(node)
         if len(without(after, owners)) != len(after):
@@ -156,13 +186,18 @@ class Kubernetes:
         return bool(node) and fnmatchcase(node, self._nodes)
 
     async def jobs(self, node: str) -> list[Job]:
-        """As in Scheduler: pods, except those of DaemonSets, mirrors of static pods, and finished ones."""
+        """As in Scheduler: pods, except those of DaemonSets, mirrors of static pods, and finished ones. NoRecord: there is no
+        such node; it may go by another name, and have jobs.
+        """
         where = [("fieldSelector", f"spec.nodeName={self._of(node)}")]
-        pods = [pod for pod in await self._pods(where) if not kube_things.stays(pod)]
+        found = await self._pods(where)
+        if not found:
+            await self._node(node)
+        pods = [pod for pod in found if not kube_things.stays(pod)]
         kept: set[str] = set()
         if pods and self._rules.protected.selector:
-            found = await self._pods([*where, ("labelSelector", self._rules.protected.selector)])
-            kept = {kube_things.uid(pod) for pod in found}
+            chosen = await self._pods([*where, ("labelSelector", self._rules.protected.selector)])
+            kept = {kube_things.uid(pod) for pod in chosen}
         return [self._rules.job(pod, by_selector=kube_things.uid(pod) in kept) for pod in pods]
 
     async def sized(self, jobs: Sequence[Job]) -> list[Job]:
@@ -275,15 +310,15 @@ class Kubernetes:
         """A Node object by its own name."""
         answer = await self._api.request("GET", f"/api/v1/nodes/{name}")
         if answer.status == NOT_FOUND:
-            raise Refused(f"Kubernetes has no node {name}")
-        return ok(answer, name)
+            raise NoRecord(f"Kubernetes has no node {name}")
+        return named(ok(answer, name), name)
 
     async def _pods(self, query: Sequence[tuple[str, str]], where: str = "/api/v1/pods") -> list[Pod]:
         return [one async for one in self._api.pages(where, query, most=PAGE)]
 
     async def _pod(self, path: str) -> Pod | None:
         answer = await self._api.request("GET", path)
-        return None if answer.status == NOT_FOUND else ok(answer, path)
+        return None if answer.status == NOT_FOUND else named(ok(answer, path), path.rpartition("/")[2])
 
     async def _gone(self, path: str, uid: str) -> bool:
         pod = await self._pod(path)

@@ -64,6 +64,8 @@ class Response:
     status: int
     body: Mapping[str, Any]
     retry_after_s: float
+    # It is not what an API server says with this status, and may come from something in between
+    foreign: bool = False
 
     @property
     def message(self) -> str:
@@ -87,6 +89,14 @@ def ok(answer: Response, what: str) -> Mapping[str, Any]:
     if not 200 <= answer.status < 300:
         raise Refused(f"{what}: {answer.message}")
     return answer.body
+
+
+def named(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The object, if it is the one of this name. Transient: something else has answered, as a proxy or a login page."""
+    meta = found.get("metadata") or {}
+    if meta.get("name") != name or not meta.get("uid"):
+        raise Transient(f"Kubernetes was asked for {name}, and the answer is something else")
+    return found
 
 
 class KubeApi:
@@ -123,6 +133,8 @@ class KubeApi:
             raise self._grants.denied(_right(method, path), text)
         if status >= 500 or status == _EXPIRED:
             raise Transient(text)
+        if answer.foreign:  # nothing is known by what a proxy, or a login page in between, says
+            raise (Transient if method == "GET" else TimedOut)(f"this is no answer of Kubernetes: {text}")
         self._grants.allowed(_right(method, path))
         if 200 <= status < 300 or status in (NOT_FOUND, CONFLICT, TOO_MANY):
             return answer
@@ -136,7 +148,8 @@ class KubeApi:
         while True:
             paged = [*query, ("limit", str(most)), *([("continue", more)] if more else [])]
             body = ok(await self.request("GET", path, query=paged), path.rpartition("/")[2])
-            items = body.get("items") or []
+            if not isinstance(items := body.get("items", ""), list):
+                raise Transient(f"GET {path}: the answer is no list")
             for one in items:
                 yield one
             before, more = more, str((body.get("metadata") or {}).get("continue") or "")
@@ -158,7 +171,9 @@ class KubeApi:
         }
         with fence.around(fence.CHANGES_NOTHING):  # it is a question that is asked by POST: nothing is stored
             answer = await self.request("POST", _REVIEWS, body=body)
-        return bool((answer.body.get("status") or {}).get("allowed"))
+        if "allowed" not in (said := answer.body.get("status") or {}):
+            raise Transient(f"POST {_REVIEWS}: the answer is no review")
+        return bool(said["allowed"])
 
     async def close(self) -> None:
         """Closes the connections; the next request opens new ones."""
@@ -193,6 +208,10 @@ class KubeApi:
                     answer.release()
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
             self._grants.away()
+            if isinstance(
+                error, aiohttp.ClientSSLError
+            ):  # the CA may be a newer one, which stands in its file
+                await self.close()
             where = (
                 f"{error.host}:{error.port}" if isinstance(error, aiohttp.ClientConnectorError) else "its URL"
             )
@@ -298,7 +317,9 @@ def _response(status: int, content: bytes, retry_after: str) -> Response:
         body = json.loads(content or b"{}")
     except (ValueError, RecursionError):
         body = None
+    foreign = not isinstance(body, dict) or (status == NOT_FOUND and body.get("kind") != "Status")
     if not isinstance(body, dict):
         body = {"message": content[:200].decode(errors="replace")}
+    foreign &= 200 <= status < 300 or status == NOT_FOUND
     wait_s = float(retry_after) if _SECONDS.fullmatch(retry_after) else 0.0
-    return Response(status=status, body=body, retry_after_s=min(wait_s, 60.0))
+    return Response(status=status, body=body, retry_after_s=min(wait_s, 60.0), foreign=foreign)

@@ -15,7 +15,7 @@ from agent.contract.messages import Severity, clip
 from brain.actions import kube_states
 from brain.actions.kube_api import KubeApi
 from brain.actions.kube_options import KubeOptions, read
-from brain.actions.witness import Witness, ours
+from brain.actions.witness import NodeSaid, Witness, ours
 from brain.core.inputs import Reported
 from brain.core.pack.vocabulary import NODE_CONDITION
 from brain.polling import ask_on
@@ -87,21 +87,26 @@ class NodeConditions:
 
     async def look(self) -> int:
         """Looks once and returns how many reports were published. ActionError: the server does not say."""
-        published, states, now_s = 0, [], self._clock()
+        now_s, known = self._clock(), self._known()
+        said: dict[str, tuple[NodeSaid, Sequence[Mapping[str, Any]]]] = {}
         async for found in self._api.pages(NODES, most=PAGE):
-            name = ours(self._want.node_name, str((found.get("metadata") or {}).get("name") or "")).partition(
-                "."
-            )[0]
-            if name not in self._known() or not fnmatchcase(name, self._want.nodes):
+            object_name = str((found.get("metadata") or {}).get("name") or "")
+            name = ours(self._want.node_name, object_name).partition(".")[0]
+            if name not in known or not fnmatchcase(name, self._want.nodes):
                 continue
-            if self._want.states:
-                states.append(kube_states.node(name, found, self._want.gpu_resource, now_s))
+            if name in said and object_name != self._want.node_name.replace("{node}", name):
+                continue  # two objects for one machine, as after it was renamed: the one that a drain is about counts
             conditions = [
                 one
                 for one in (found.get("status") or {}).get("conditions") or []
                 if one.get("type") in self._want.conditions
             ]
-            published += self._tell(name, sorted(conditions, key=lambda one: str(one["type"])))
+            said[name] = (
+                kube_states.node(name, found, self._want.gpu_resource, now_s),
+                sorted(conditions, key=lambda one: str(one["type"])),
+            )
+        published = sum(self._tell(name, conditions) for name, (_, conditions) in said.items())
+        states = [state for state, _ in said.values()]
         if self._want.states:
             pending = [("fieldSelector", "status.phase=Pending")]
             pods = [one async for one in self._api.pages("/api/v1/pods", pending, most=PAGE)]

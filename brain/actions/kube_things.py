@@ -1,6 +1,7 @@
 """What Kubernetes says of a node and of a pod: our marks and taint, who has cordoned it, what is ours to take back. Pure."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 from brain.actions.kube_api import MANAGER
@@ -8,6 +9,8 @@ from brain.actions.marks import REASON, Mark
 from brain.actions.marks import read as marks_of
 
 DRAINED, KEPT = "gpuward/drained", "gpuward/kept"
+# A node has one taint of each key and effect: one of our key with another effect is somebody else's.
+TAINT: Mapping[str, Any] = {"key": DRAINED, "value": "true", "effect": "NoSchedule"}
 _MIRROR = "kubernetes.io/config.mirror"
 
 Node = Mapping[str, Any]
@@ -19,9 +22,9 @@ def meta(thing: Mapping[str, Any]) -> Mapping[str, Any]:
     return thing.get("metadata") or {}
 
 
-def uid(pod: Pod) -> str:
-    """Of two pods of one name it tells which."""
-    return str(meta(pod).get("uid") or "")
+def uid(thing: Mapping[str, Any]) -> str:
+    """Of two pods, or Node objects, of one name it tells which."""
+    return str(meta(thing).get("uid") or "")
 
 
 def annotations(node: Node) -> Mapping[str, str]:
@@ -42,9 +45,14 @@ def kept(node: Node, wanted: Sequence[str]) -> Mapping[str, str]:
 
 
 def let_go(node: Node) -> Mapping[str, None]:
-    """The annotations of `_kept` that are to go; one to which somebody has given another value is theirs."""
+    """The annotations of `kept` that are to go; one that somebody has set too, or given another value, is theirs."""
     there = annotations(node)
-    gone = [key for key in kept_by_us(node) if there.get(key) == "true"]
+    gone = [
+        key
+        for key in kept_by_us(node)
+        if there.get(key) == "true"
+        and not set(_managers(node, "f:metadata", "f:annotations", f"f:{key}")) - {MANAGER}
+    ]
     return dict.fromkeys([*gone, KEPT] if KEPT in there else gone)
 
 
@@ -60,7 +68,7 @@ def taints(node: Node) -> list[Mapping[str, Any]]:
 
 def others(node: Node) -> list[Mapping[str, Any]]:
     """Returns the taints without that of our drain."""
-    return [taint for taint in taints(node) if taint.get("key") != DRAINED]
+    return [taint for taint in taints(node) if not _is_ours(taint)]
 
 
 def tainted(node: Node) -> bool:
@@ -76,6 +84,8 @@ def marks(node: Node) -> tuple[Mark, ...]:
 def drained(node: Node) -> str:
     """Returns why the node takes no new pods; for our own drain alone the text of our annotation."""
     ours = (reason(node) or "tainted") if tainted(node) else ""
+    if not ours and any(taint.get("key") == DRAINED for taint in taints(node)):
+        ours = "tainted"
     by = cordoned_by(node)
     if not by or (ours and by == [MANAGER]):
         return ours
@@ -86,12 +96,22 @@ def cordoned_by(node: Node) -> list[str]:
     """Returns the field managers that have set `unschedulable`; "somebody" when it is unknown who."""
     if not (node.get("spec") or {}).get("unschedulable"):
         return []
-    managers = {
-        str(entry.get("manager") or "somebody")
-        for entry in meta(node).get("managedFields") or []
-        if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
-    }
-    return sorted(managers) or ["somebody"]
+    return _managers(node, "f:spec", "f:unschedulable") or ["somebody"]
+
+
+def _managers(node: Node, *path: str) -> list[str]:
+    """The field managers that have set this field, as the server has it; none: it does not say."""
+    return sorted(
+        {
+            str(entry.get("manager") or "somebody")
+            for entry in meta(node).get("managedFields") or []
+            if reduce(lambda found, key: (found or {}).get(key), path, entry.get("fieldsV1")) is not None
+        }
+    )
+
+
+def _is_ours(taint: Mapping[str, Any]) -> bool:
+    return (taint.get("key"), taint.get("effect")) == (DRAINED, TAINT["effect"])
 
 
 def controller(pod: Pod) -> Mapping[str, Any] | None:

@@ -6,14 +6,14 @@ be repeated: it looks first what is there, and changes only what is missing.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from time import monotonic
 from typing import TypeVar
 
 from agent.contract.errors import ActionError, Refused, TimedOut, Transient, Unreachable
-from brain.actions.base import Job, Order, Scheduler, Wanted, always
+from brain.actions.base import Job, Order, Renewing, Scheduler, StandingDrain, Wanted, always
 from brain.actions.marks import Mark
 from brain.actions.pauses import until
 
@@ -85,6 +85,17 @@ class Patient:
     async def marks(self, node: str) -> tuple[Mark, ...]:
         """As in Scheduler."""
         return await self._ask(lambda: self._of.marks(node))
+
+    async def standing(self, node: str) -> StandingDrain:
+        """As in Renewing; of a scheduler that keeps its records without one."""
+        if isinstance(of := self._of, Renewing):
+            return await self._ask(lambda: of.standing(node))
+        return StandingDrain(drained=await self.drained(node), marks=await self.marks(node))
+
+    async def renew(self, node: str, marks: Sequence[Mark], record: str, wanted: Wanted = always) -> None:
+        """As in Renewing; a scheduler that keeps its records has nothing to renew."""
+        if isinstance(of := self._of, Renewing):
+            await self._ask(lambda: of.renew(node, marks, record, wanted))
 
     async def drain(self, node: str, mark: Mark) -> None:
         """As in Scheduler."""

@@ -11,8 +11,9 @@ from time import monotonic
 from typing import Any, ClassVar, Protocol
 
 from agent.contract.errors import ActionError, Refused
-from brain.actions.base import Action, Done, Job, Order, Scheduler, Site, Wanted, text
+from brain.actions.base import Action, Done, Job, NoRecord, Order, Scheduler, Site, Wanted, text
 from brain.actions.jobs_said import LISTED, listed, movable, unprotected
+from brain.actions.kept_drain import KeptDrain
 from brain.actions.marks import of_a_person, owns, without
 from brain.actions.patience import OUTAGE_S, PASSING, Patient
 from brain.actions.pauses import until
@@ -90,7 +91,7 @@ class _SchedulerAction:
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
 
-    def _scheduler(self, order: Order, *, within_s: float = OUTAGE_S) -> Scheduler:
+    def _scheduler(self, order: Order, *, within_s: float = OUTAGE_S) -> Patient:
         found = self._choice(order.node) if order.node else None
         if found is None:
             raise Refused(f"no table [schedulers.*] has node {order.node!r}")
@@ -108,6 +109,7 @@ class Drain(_SchedulerAction):
     def __init__(self, choice: Choice) -> None:
         super().__init__(choice)
         self._waits_since: dict[str, float] = {}  # rung of a run -> when its wait began
+        self._records: dict[str, str] = {}  # the same -> as of StandingDrain, where it has drained
 
     async def plan(self, order: Order) -> list[str]:
         """As in Action."""
@@ -125,8 +127,8 @@ class Drain(_SchedulerAction):
     async def run(self, order: Order) -> Done:
         """As in Action. ActionError when jobs are left; the drain stays. Refused when someone has taken it off."""
         scheduler, wait_s, then = self._scheduler(order), *wait(order)
-        tried = "." in order.id and rung_of(order) in self._waits_since
-        if tried and not await scheduler.drained(order.node):
+        kept = KeptDrain(scheduler, order, self._records.get(rung_of(order), ""))
+        if "." in order.id and rung_of(order) in self._waits_since and not (await kept.look()).drained:
             raise Refused(f"someone has taken the drain off {order.node} since the attempt before this one")
         if then == "requeue":
             unprotected(order.node, await scheduler.jobs(order.node))
@@ -134,33 +136,37 @@ class Drain(_SchedulerAction):
         wait_s -= self._waited_s(order)
         async with telling(self._choice(order.node), order) as shown:
             try:
-                done = await self._emptied(scheduler, order, wait_s, then)
-            except PASSING as error:
+                done = await self._emptied(scheduler, order, kept, wait_s, then)
+            except (*PASSING, NoRecord) as error:
                 raise ActionError(
                     f"{order.node} was drained; what runs there is not known: {error}"
                 ) from error
+            finally:
+                self._records[rung_of(order)] = kept.record
             return replace(done, text=done.text + await shown)
 
-    async def _emptied(self, scheduler: Scheduler, order: Order, wait_s: float, then: str) -> Done:
+    async def _emptied(
+        self, scheduler: Patient, order: Order, kept: KeptDrain, wait_s: float, then: str
+    ) -> Done:
         """Returns when the drain stands and, where that is wanted, no job is left."""
-        if not await scheduler.drained(order.node):
+        if not (await kept.look()).drained:
             raise ActionError(f"{order.node} still takes jobs")
-        left = await self._left(scheduler, order, wait_s)
+        left = await self._left(scheduler, order, kept, wait_s)
         # Whose it is by now: a person who takes a drain over may do so for the sake of the jobs.
-        if not (reason := await scheduler.drained(order.node)):
-            raise Refused(f"someone has taken the drain off {order.node}")
-        mine = owns(await scheduler.marks(order.node), order.incident)
+        found = await kept.stands()
+        reason, mine = found.drained, owns(found.marks, order.incident)
         whose = "by us" if mine else f"by someone else, left as it is ({reason})"
         if left and then == "requeue" and mine:
-            left = await self._requeued(scheduler, order, left)
+            left = await self._requeued(scheduler, order, kept, left)
         if left and then == "undo":
             await self._undo(scheduler, order, left)
         if left and then != "go_on":
             raise ActionError(f"drained {whose}, and there still run {listed(left)}")
+        record = {"record": kept.record} if mine and kept.record else {}
         return Done(
             text=f"{order.node} is drained {whose}; "
             + (f"there still run {listed(left)}" if left else "no jobs"),
-            data={"jobs_left": len(left), "reason": reason, "ours": mine},
+            data={"jobs_left": len(left), "reason": reason, "ours": mine, **record},
         )
 
     def _waited_s(self, order: Order) -> float:
@@ -169,6 +175,7 @@ class Drain(_SchedulerAction):
         self._waits_since = {
             rung: since_s for rung, since_s in self._waits_since.items() if now_s - since_s < MAX_WAIT_S
         }
+        self._records = {rung: one for rung, one in self._records.items() if rung in self._waits_since}
         return now_s - self._waits_since.setdefault(rung_of(order), now_s)
 
     async def _undo(self, scheduler: Scheduler, order: Order, left: Sequence[Job]) -> None:
@@ -180,8 +187,10 @@ class Drain(_SchedulerAction):
         shown = await told(self._choice(order.node), order.node, {order.incident}, before)
         raise Refused(f"{order.node} is in use: {listed(left)}; {says}{shown}")
 
-    async def _left(self, scheduler: Scheduler, order: Order, wait_s: float) -> list[Job]:
-        """Waits up to `wait_s` and returns the jobs that still run. A scheduler that is away is asked again."""
+    async def _left(self, scheduler: Patient, order: Order, kept: KeptDrain, wait_s: float) -> list[Job]:
+        """Waits up to `wait_s` and returns the jobs that still run. A scheduler that is away is asked again, and so is one that
+        has no such node just now.
+        """
         jobs = await scheduler.jobs(order.node)
         reported = ""
         for pause_s in until(wait_s, first_s=0.5, most_s=30.0):
@@ -193,31 +202,27 @@ class Drain(_SchedulerAction):
             await asyncio.sleep(pause_s)
             try:
                 jobs = await scheduler.jobs(order.node)
-                if not await scheduler.drained(order.node):
-                    raise Refused(f"someone has taken the drain off {order.node}")
-            except PASSING as error:
+                await kept.stands()
+            except (*PASSING, NoRecord) as error:
                 order.progress(f"still waiting: {error}")
         return await scheduler.jobs(order.node) if jobs else []
 
-    async def _requeued(self, scheduler: Scheduler, order: Order, jobs: Sequence[Job]) -> list[Job]:
+    async def _requeued(
+        self, scheduler: Patient, order: Order, kept: KeptDrain, jobs: Sequence[Job]
+    ) -> list[Job]:
         """Requeues all jobs and returns those that are left. ActionError says why one could not be requeued; Refused: someone
         has taken the node back, or its drain over, meanwhile, and the jobs that were not requeued by then run on.
         """
-
-        async def wanted() -> None:
-            if not owns(await scheduler.marks(order.node), order.incident):
-                raise Refused(f"someone has taken the drain of {order.node} off, or over: its jobs run on")
-
         unprotected(order.node, jobs)  # again: one may have started before the drain
         order.progress(f"requeueing {listed(jobs)}")
         begun = [job for job in jobs if job.state not in ENDING]
         movable(order.node, begun)
-        failed = dict(await asyncio.gather(*(_requeue(scheduler, job, wanted) for job in begun)))
+        failed = dict(await asyncio.gather(*(_requeue(scheduler, job, kept.wanted) for job in begun)))
         there = {job.id for job in await scheduler.jobs(order.node)}
         if says := [why for job, why in failed.items() if why and job in there]:
-            await wanted()
+            await kept.wanted()
             raise ActionError(f"{order.node} is drained; not requeued: {'; '.join(says[:LISTED])}")
-        return await self._left(scheduler, order, LEAVE_S)
+        return await self._left(scheduler, order, kept, LEAVE_S)
 
 
 class Idle(_SchedulerAction):

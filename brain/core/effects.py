@@ -83,6 +83,16 @@ class AskJobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrainAgain:
+    """Drain the node again for these incidents, if this is still the scheduler's record of it; publish a JobsAnswer."""
+
+    node: str
+    record: str
+    # incident -> why, as in Step
+    marks: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PageSubject:
     """What a page is about: an incident, an alert group, or a problem of the brain itself."""
 
@@ -197,6 +207,7 @@ Effect = (
     | AskLook
     | CancelStep
     | AskJobs
+    | DrainAgain
     | SendPage
     | Note
     | ShowIncident

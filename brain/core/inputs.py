@@ -114,6 +114,10 @@ class JobsAnswer:
     drained: str = ""
     # whether that is a drain of ours; None: this was not asked
     ours: bool | None = None
+    # the incidents whose marks that drain has; "": a mark of ours that does not say
+    marks: tuple[str, ...] = ()
+    # which of the scheduler's records of the node it is about (Kubernetes: the Node object's uid); empty: it keeps one for ever
+    record: str = ""
     # AskJobs.people: nothing is decided by this answer
     people: bool = False
     # the jobs as people know them, of many the first ones; earlier versions wrote none

@@ -700,6 +700,10 @@ class OwnedDrain:
     marks: list[str] = field(default_factory=list)
     # whether the scheduler has said that the node gets no new jobs, and nothing since has put that in doubt
     sure: bool = False
+    # the scheduler's record of the node on which it stands; empty: it is not known, or people have taken it off there
+    record: str = ""
+    # a later record, on which it was missed
+    missed_on: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -811,6 +815,8 @@ class NodeJobs:
     drained: str = ""
     # whether that is a drain of ours; None: this was not asked
     ours: bool | None = None
+    # which of the scheduler's records of the node that is; empty: it keeps one for ever
+    record: str = ""
     # the jobs as people know them, of many the first ones
     seen: list[JobSeen] = field(default_factory=list)
     # how many more there are

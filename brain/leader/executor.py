@@ -11,6 +11,7 @@ from brain.core.effects import (
     AskLook,
     AskPlan,
     CancelStep,
+    DrainAgain,
     Effect,
     Note,
     Perform,
@@ -24,6 +25,7 @@ from brain.core.inputs import Intent
 from brain.leader.jobs import JobQuestions
 from brain.leader.leadership import Leadership
 from brain.leader.log_writer import LogWriter
+from brain.leader.lost_drains import LostDrains
 from brain.leader.pages import PageSender
 from brain.leader.steps import StepDispatcher
 from brain.traces.ids import trace_id
@@ -44,6 +46,7 @@ class EffectExecutor:
         writer: LogWriter,
         steps: StepDispatcher,
         jobs: JobQuestions,
+        lost_drains: LostDrains,
         pages: PageSender,
         traced: bool = False,
     ) -> None:
@@ -54,6 +57,7 @@ class EffectExecutor:
         self._writer = writer
         self._steps = steps
         self._jobs = jobs
+        self._lost_drains = lost_drains
         self._pages = pages
         self._traced = traced
         self._to_tell: list[SendPage | Note] = []
@@ -79,6 +83,8 @@ class EffectExecutor:
                     self._steps.cancel(step, epoch, why)
                 case AskJobs(node=node, people=people):
                     self._jobs.ask(node, people=people)
+                case DrainAgain():
+                    self._lost_drains.again(effect)
                 case SendPage() | Note():
                     self._to_tell.append(effect)
                 case ShowIncident() | ShowRun():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from agent.contract.errors import ActionError
 from agent.contract.messages import clip
 from agent.shared.tasks import Tasks
-from brain.actions.base import Job, Scheduler, Sizes
+from brain.actions.base import Job, Renewing, Scheduler, Sizes, StandingDrain
 from brain.actions.marks import of_a_person
 from brain.core.inputs import JobsAnswer
 from brain.core.jobs_seen import JobSeen, listed
@@ -18,6 +18,7 @@ from brain.unreadable import answered_by
 ANSWER_S = 15.0
 SIZES_S = 5.0  # of it, for the sizes of jobs: what a gate waits for does not wait longer for what people read
 MAX_JOBS = 100  # of one node, that are compared
+MAX_MARKS = 100  # of one node
 AT_ONCE = 4  # questions for people: a storm of incidents must not become one of questions
 MAX_WAITING = 1000  # of them; a node that does not fit is asked about later
 
@@ -94,8 +95,8 @@ async def answer(scheduler: Scheduler | None, node: str, id_: str, *, people: bo
         with answered_by():
             async with asyncio.timeout(ANSWER_S):
                 jobs = await scheduler.jobs(node)
-                drained = await scheduler.drained(node)
-                ours = bool(drained) and (bool(await scheduler.marks(node)) or not of_a_person(drained))
+                found = await standing(scheduler, node)
+                ours = bool(found.drained) and (bool(found.marks) or not of_a_person(found.drained))
     except (ActionError, OSError, TimeoutError) as error:
         why = clip(f"{scheduler.name}: {error or f'no answer within {ANSWER_S:g} s'}", 200)
         return JobsAnswer(id=id_, node=node, known=False, why=why, people=people, scheduler=name)
@@ -107,13 +108,23 @@ async def answer(scheduler: Scheduler | None, node: str, id_: str, *, people: bo
         known=True,
         jobs=tuple(job.id for job in jobs[:MAX_JOBS]),
         protected=protected,
-        drained=clip(drained, 200),
+        drained=clip(found.drained, 200),
         ours=ours,
+        marks=tuple(mark.incident for mark in found.marks[:MAX_MARKS]) if found.record else (),
+        record=clip(found.record, 80),
         people=people,
         seen=seen,
         unlisted=len(jobs) - len(seen),
         scheduler=name,
     )
+
+
+async def standing(scheduler: Scheduler, node: str) -> StandingDrain:
+    """What stands on the node: where its record may be made anew, as seen at one moment, so that it is about one record."""
+    if isinstance(scheduler, Renewing):
+        return await scheduler.standing(node)
+    drained = await scheduler.drained(node)
+    return StandingDrain(drained=drained, marks=await scheduler.marks(node) if drained else ())
 
 
 async def _sized(scheduler: Scheduler, jobs: Sequence[Job]) -> Sequence[Job]:

@@ -161,3 +161,23 @@ async def test_names_of_nodes(plane: Plane) -> None:
         await brain.listener.close()
     with pytest.raises(ConfigError, match="Ready is wrong when it is not True"):
         Brain(plane, conditions=["Ready"])
+
+
+@pytest.mark.parametrize("other", ["gpu1.aaa.example.org", "gpu1.old.example.org"])
+async def test_of_two_node_objects_for_one_machine_one_counts(plane: Plane, other: str) -> None:
+    """A machine joined under its long name first, and the old object was left: its conditions began and ended the incident at
+    each look. What counts is the object that a drain of the node is about.
+    """
+    plane.kubectl("apply", "-f", str(RBAC))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": other}}
+    plane.kubectl("create", "-f", "-", given=node)
+    brain = Brain(plane, nodes="gpu1")
+    try:
+        detects(plane, "gpu1", since=10, KernelDeadlock="True", ReadonlyFilesystem="False")
+        detects(plane, other, since=11, KernelDeadlock="False", ReadonlyFilesystem="True")
+        assert await brain.told() == [("gpu1", True, "KernelDeadlock")]
+        for _ in range(3):
+            assert await brain.told() == []
+    finally:
+        plane.kubectl("delete", "node", other)
+        await brain.listener.close()

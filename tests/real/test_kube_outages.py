@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -166,5 +167,28 @@ async def test_an_answered_500_is_a_failure_with_the_servers_words(plane: Plane)
         with pytest.raises(ActionError, match="more than one PodDisruptionBudget") as raised:
             await actions.Requeue(lambda _: kube).run(order("gpu1", job=f"default/{pod}"))
         assert type(raised.value) is ActionError, "not unknown: the server has answered"
+    finally:
+        await kube.close()
+
+
+async def test_a_ca_that_was_rotated_is_read_again(plane: Plane, tmp_path: Path) -> None:
+    """While a step asks: the brain needs no restart, by which every step that is under way would be unknown."""
+    ca, key = tmp_path / "ca.crt", tmp_path / "key"
+    new = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=old")
+    await (await asyncio.create_subprocess_exec(*new, "-keyout", key, "-out", ca)).wait()
+    table = {
+        "type": "kubernetes",
+        "url": (plane.folder / "url").read_text().strip(),
+        "ca_file": ca,
+        "token_file": plane.folder / "gpuward.token",
+    }
+    kube = module.build("k8s", table, "schedulers.k8s")
+    denied = asyncio.Event()
+    given = replace(order("gpu1"), progress=lambda text: denied.set() if "not trusted" in text else None)
+    try:
+        drain = asyncio.create_task(actions.Drain(lambda _: kube).run(given))
+        await denied.wait()
+        ca.write_bytes((plane.folder / "ca.crt").read_bytes())
+        assert (await drain).data["ours"] is True
     finally:
         await kube.close()

@@ -20,7 +20,7 @@ def keep(ctx: Context, run: Run, rung: Rung, outcome: Outcome, data: Mapping[str
     if spec.drains and outcome is Outcome.OK:
         theirs = f"somebody else has drained {run.node} ({data.get('reason', '')})"
         run.kept_out = theirs if data.get("ours") is False else ""
-        drains.done(ctx, run.node, run.incident)
+        drains.done(ctx, run.node, run.incident, str(data.get("record", "")))
     elif spec.drains and not _drained_before(ctx, run):
         undone = outcome is Outcome.FAILED and run.steps[-1].params.get("then") == "undo"
         if outcome is Outcome.REFUSED or undone:

@@ -24,10 +24,10 @@ def began(ctx: Context, step: Step) -> None:
         owners[step.incident].marks.append(step.incident)
 
 
-def done(ctx: Context, node: str, incident: str) -> None:
-    """The scheduler has said that the node gets no new jobs."""
+def done(ctx: Context, node: str, incident: str, record: str) -> None:
+    """The scheduler has said that the node gets no new jobs; `record`: as of OwnedDrain."""
     if (drain := ctx.state.drains.get(node, {}).get(incident)) is not None:
-        drain.sure = True
+        drain.sure, drain.record, drain.missed_on = True, record, ""
 
 
 def doubted(ctx: Context, node: str) -> None:
@@ -95,6 +95,7 @@ def hand_over(ctx: Context, node: str, incident: str, heir: str) -> None:
         return
     known = ctx.state.drains.setdefault(node, {}).setdefault(heir, OwnedDrain(since=drain.since))
     known.sure = known.sure or drain.sure
+    known.record = known.record or drain.record
     known.marks += [mark for mark in drain.marks if mark not in known.marks]
     ctx.note(
         "drain.kept",

@@ -9,7 +9,7 @@ from brain.core import ids, stops
 from brain.core.context import Context
 from brain.core.effects import AskJobs
 from brain.core.faults import at_once, situations
-from brain.core.healing import approvals, drains, looks, plans, unheard
+from brain.core.healing import approvals, drains, looks, lost_drains, plans, unheard
 from brain.core.healing.budgets import budget, one_per_node
 from brain.core.healing.limits import answers, breaker, offender, related, tries
 from brain.core.healing.modes import mode_of, taken_back
@@ -156,7 +156,13 @@ def kept_out(case: Case) -> Verdict | None:
     They may be at work on it, or let jobs in: nothing is disturbed there without an approval.
     """
     run = case.run
-    if run.requested_by not in ("", SCHEDULE) or approvals.valid(case.ctx, run):
+    if run.requested_by not in ("", SCHEDULE):
+        return None
+    answer = case.ctx.state.jobs.get(run.node)
+    if answer is not None and lost_drains.missed(case.ctx.state, run.node, answer.record):
+        reason = f"{run.node} is another object in its scheduler than was drained, and is to be drained again"
+        return Verdict(answer=Decision.HOLD, gate="kept_out", reason=reason, retry_s=ASKED_S)
+    if approvals.valid(case.ctx, run):
         return None
     theirs = run.kept_out or _changed_since(case) or _of_others(case)
     if not theirs:

@@ -3,7 +3,7 @@
 from brain.core import hit
 from brain.core.context import Context
 from brain.core.faults import job_answers
-from brain.core.healing import at_work, runs
+from brain.core.healing import at_work, lost_drains, runs
 from brain.core.inputs import JobsAnswer
 from brain.core.jobs_seen import JobSeen
 from brain.core.state import NodeJobs, RunState, State
@@ -24,6 +24,7 @@ def answered(ctx: Context, given: JobsAnswer) -> None:
         why=given.why,
         drained=given.drained,
         ours=given.ours,
+        record=given.record,
         seen=list(given.seen) or [JobSeen(id=job) for job in given.jobs],
         unlisted=given.unlisted,
         scheduler=given.scheduler,
@@ -35,6 +36,7 @@ def answered(ctx: Context, given: JobsAnswer) -> None:
     ctx.state.jobs.pop(given.node, None)  # the newest answer stands last
     ctx.state.jobs[given.node] = answer
     ctx.set_timer(f"jobs:{given.node}", ctx.now + FRESH_S)
+    lost_drains.answered(ctx, given)
     at_work.answered(ctx, given.node)
     for run in list(ctx.state.runs.values()):
         if run.node == given.node and run.state in (RunState.HELD, RunState.APPROVAL):

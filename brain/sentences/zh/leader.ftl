@@ -159,3 +159,5 @@ watch-of-nats = 对 NATS 的观察
 who-is-hit-on-node = { $node } 上受影响的人
 who-on-the-brain-s-machine = { $who }，在 brain 的机器上
 why-restart-gpuward-when-you-have-looked = { $why }。查看之后请重启 gpuward。
+drain-of-node-again = 再次排空 { $node }
+it-is-not-wanted-any-more = 已不再需要

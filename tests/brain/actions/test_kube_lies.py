@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.contract.errors import ActionError, Transient
+from agent.contract.errors import ActionError, TimedOut, Transient
 from brain import fence
 from brain.actions import kube, kube_api
 from brain.actions.base import Job
@@ -27,6 +27,7 @@ MARK = Mark(incident="inc-1", why="gpu_off_bus at node/n1 (rule r)")
 NODE: dict[str, Any] = {
     "metadata": {
         "name": "n1",
+        "uid": "n",
         "resourceVersion": "1",
         "annotations": {"gpuward/reason": "x", "gpuward/kept": "a/b"},
         "labels": {"a": "b"},
@@ -180,7 +181,7 @@ def _answers(body: Any, at: str) -> Lie:
         ("/pods/p", POD),
         ("/nodes", _list(NODE)),
         ("/pods", _list(POD)),
-        ("/selfsubjectaccessreviews", {}),
+        ("/selfsubjectaccessreviews", {"status": {"allowed": True}}),
     ],
 )
 async def test_any_form_of_answer(at: str, right: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,3 +248,56 @@ async def test_what_is_no_json(body: bytes, status: int) -> None:
         await _all_of(cluster, witness)
         await cluster.close()
         await witness.close()
+
+
+PAGE = "<html><title>Sign in</title></html>"
+JSON = "application/json"
+FOREIGN = [
+    pytest.param(200, "text/html", PAGE, id="a login page"),
+    pytest.param(200, JSON, "{}", id="nothing"),
+    pytest.param(200, JSON, '{"kind": "Status", "status": "Success"}', id="a word of success"),
+    pytest.param(200, JSON, '[{"ok": true}]', id="a list"),
+    pytest.param(200, JSON, '{"metadata": {"name": "other", "uid": "u"}, "spec": {}}', id="another object"),
+    pytest.param(404, "text/html", "<h1>default backend - 404</h1>", id="an ingress that knows no such host"),
+    pytest.param(404, JSON, '{"error": "no route"}', id="a gateway without a route"),
+]
+
+
+@pytest.mark.parametrize(("status", "kind", "text"), FOREIGN)
+async def test_what_something_in_between_answers_is_no_answer(status: int, kind: str, text: str) -> None:
+    """Not that no jobs run there, that nobody has drained the node, that a pod has ended, or that a right is lacking: it is
+    asked again, and it is said that nothing is known. Each was believed: silence proves nothing (law 8).
+    """
+    async with liar() as server:
+        server.lie = lambda _: web.Response(status=status, text=text, content_type=kind)
+        cluster = kube.build("k", _table(server.url), "schedulers.k")
+        said = await jobs.answer(cluster, "n1", "j:1")
+        assert (said.known, said.jobs) == (False, ())
+        assert said.why
+        for call in (cluster.drained, cluster.marks, cluster.standing, cluster.jobs):
+            with pytest.raises(Transient):
+                await call("n1")
+        with pytest.raises((Transient, TimedOut)):
+            await cluster.lacking()
+        with pytest.raises(ActionError):
+            await cluster.requeue(Job(id="train/p", user="a", run="u"), within_s=0.1)
+        await cluster.close()
+
+
+@pytest.mark.parametrize(("status", "kind", "text"), FOREIGN)
+async def test_a_pod_has_not_ended_because_something_else_answers(status: int, kind: str, text: str) -> None:
+    """The eviction was taken, and then a proxy answers what it likes."""
+    async with liar() as server:
+
+        def lie(request: web.Request) -> web.StreamResponse:
+            if request.method == "POST":
+                return web.json_response({"kind": "Status", "status": "Success"}, status=201)
+            if server.asked == 1:
+                return web.json_response(POD)
+            return web.Response(status=status, text=text, content_type=kind)
+
+        server.lie = lie
+        cluster = kube.build("k", _table(server.url), "schedulers.k")
+        with fence.around(Open()), pytest.raises(ActionError, match="was evicted and has not ended"):
+            await cluster.requeue(Job(id="train/p", user="a", run="u"), within_s=0.5)
+        await cluster.close()

@@ -265,13 +265,13 @@ def test_when_it_is_sure_that_a_node_gets_no_new_jobs() -> None:
     cell = Cell(owns("inc-1"), owns("inc-2"), owns("inc-1", node="n2"))
     ctx = cell.ctx()
     assert not drains.sure(ctx, "n1")
-    drains.done(ctx, "n1", "inc-2")
-    drains.done(ctx, "n2", "inc-1")
+    drains.done(ctx, "n1", "inc-2", "")
+    drains.done(ctx, "n2", "inc-1", "")
     assert [drains.sure(ctx, node) for node in ("n1", "n2", "n3")] == [True, True, False]
     drains.doubted(ctx, "n1")
     drains.doubted(ctx, "n3")
-    drains.done(ctx, "n1", "inc-9")
-    drains.done(ctx, "n3", "inc-1")
+    drains.done(ctx, "n1", "inc-9", "")
+    drains.done(ctx, "n3", "inc-1", "")
     assert [drains.sure(ctx, node) for node in ("n1", "n2", "n3")] == [False, True, False]
 
 

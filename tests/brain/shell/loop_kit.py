@@ -39,6 +39,7 @@ from brain.leader.jobs import JobQuestions
 from brain.leader.leadership import Leadership
 from brain.leader.log_writer import LogWriter
 from brain.leader.loop import LiveLoop
+from brain.leader.lost_drains import LostDrains
 from brain.leader.notes import BrainNotes
 from brain.leader.pages import PageSender
 from brain.leader.performer import Performer
@@ -224,6 +225,9 @@ class Brain:
             writer=writer,
             background=background,
         )
+        jobs = JobQuestions(
+            schedulers=lambda _: None, leadership=self.leadership, writer=writer, background=background
+        )
         self.began: list[int] = []
         self.timers = Timers(partial(self.replica.log_time, clock))
         self.loop = LiveLoop(
@@ -238,10 +242,13 @@ class Brain:
                 timers=self.timers,
                 writer=writer,
                 steps=steps,
-                jobs=JobQuestions(
+                jobs=jobs,
+                lost_drains=LostDrains(
                     schedulers=lambda _: None,
                     leadership=self.leadership,
-                    writer=writer,
+                    replica=self.replica,
+                    questions=jobs,
+                    notes=self.notes,
                     background=background,
                 ),
                 pages=PageSender(
