@@ -541,3 +541,7 @@ worse-of-nodes-were-worse-after-it-named-more = { $nodes }中有 { $worse } 个�
 would-be-refused-lines = 将被拒绝：{ $lines }
 xid-code = XID { $code }
 who-closed = { $who }：已关闭
+it-began-apart-after-that = 它在那之后 { $apart }开始
+it-began-apart-before-that = 它在那之前 { $apart }开始
+s-it-is-told-in-span-if-it-is-there-d7e146e1 = 若 { $span }后仍在，届时会告知；有更新的事实时则立即告知
+s-met-and-an-operator-closed-what-explained-it-which-1f4e1db7 = { $met }，操作员关闭了解释它的故障，而那个故障已经结束：这是它遗留下来的
