@@ -61,7 +61,10 @@ POSITION_EVERY_S = 10.0
 DISK_EVERY_S = 60.0
 READABLE_AGAIN_S = 2.0
 CALM_S, CALM_TICK_S = 60.0, 2.0
-BOOT = "boot"  # key of the checkpoint: the boot id of the agent's last start
+BOOT = "last_start"  # key of the checkpoint: the boot id of the agent's last start; `boot` is the spool's own
+STOPPED = (
+    "stopped"  # and that of the boot in which it was last stopped in order; empty since it has started again
+)
 METRICS_NEED = (
     "metrics_file in a folder that the agent's unit lets it write: gpuward-agent.service.d/metrics.conf"
 )
@@ -104,7 +107,9 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
             max_bytes=config.spool_max_bytes,
         )
         undo.callback(spool.close)
-        booted = spool.checkpoints(BOOT).get(BOOT, host.boot_id()) != host.boot_id()
+        last_boot = spool.checkpoints(BOOT).get(BOOT, host.boot_id())
+        booted = last_boot != host.boot_id()
+        in_order = spool.checkpoints(STOPPED).get(STOPPED) == last_boot
         lost = LostGpus(config.data_dir / "lost_gpus.json")
         known = LastKnown(config.data_dir / "last_known.json")
         conditions = Conditions(host)
@@ -243,13 +248,15 @@ async def serve(config: AgentConfig, stop: asyncio.Event) -> None:
         keep_going(undo, "first looks", looker.after_start, feeder, host)
         # Every source takes its first step: the kernel log is at the position from which it is followed.
         await asyncio.sleep(0)
-        spool.put_all((started(host, config, booted=booted),), host.mono_s(), {BOOT: host.boot_id()})
+        said = started(host, config, booted=booted, in_order=in_order)
+        spool.put_all((said,), host.mono_s(), {BOOT: host.boot_id(), STOPPED: ""})
         _log.info("agent %s of node %s, cell %s, session %s", __version__, config.node, config.cell, session)
         # What exists now stays: each full collection would look at all of it again.
         gc.collect()
         gc.freeze()
         give_back()
         await stop.wait()
+        spool.save_checkpoints({STOPPED: host.boot_id()})
         _log.info("stopping")
 
 

@@ -20,8 +20,10 @@ NAMELESS = ("", "(none)", "localhost")  # how a machine is called until the netw
 _log = logging.getLogger(__name__)
 
 
-def started(host: Host, config: AgentConfig, *, booted: bool) -> UnsentEvent:
-    """Returns the event `agent.started`. A machine that was renamed is logged, too, and a node that has not joined."""
+def started(host: Host, config: AgentConfig, *, booted: bool, in_order: bool = False) -> UnsentEvent:
+    """Returns the event `agent.started`. `in_order`: it was stopped before, and not killed. A machine that was renamed is
+    logged, too, and a node that has not joined.
+    """
     if not config.joined:
         _log.warning(
             "this node has not joined a cell: nobody hears it before `gpuward-agent join TOKEN`, "
@@ -33,6 +35,7 @@ def started(host: Host, config: AgentConfig, *, booted: bool) -> UnsentEvent:
         "kernel": host.kernel(),
         "gpus": gpus,
         "booted": booted,
+        "in_order": in_order,
     }
     renamed = False
     name = host.hostname()

@@ -226,6 +226,8 @@ class GoesDown:
     for_s: float
     # Its power is cut too.
     power: bool = False
+    # Somebody asked for a restart: its agent is stopped before, and says so when it starts again.
+    in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +235,7 @@ class Boots:
     """The node is up again with another boot id, and its agent looks at everything again."""
 
     power: bool = False
+    in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,9 +26,13 @@ def bmc(kind: str, severity: Severity | None = None, **data: Scalar) -> UnsentEv
     return UnsentEvent(kind=kind, component="node", severity=severity or default, data=data)
 
 
-def agent_started(version: str, kernel: str, gpus: int, *, booted: bool = False) -> UnsentEvent:
-    """The first event of an agent."""
+def agent_started(
+    version: str, kernel: str, gpus: int, *, booted: bool = False, in_order: bool = False
+) -> UnsentEvent:
+    """The first event of an agent. `in_order`: it was stopped before, as by a reboot that somebody asked for."""
     data: dict[str, Scalar] = {"version": version, "kernel": kernel, "gpus": gpus, "booted": booted}
+    if in_order:
+        data["in_order"] = True
     return UnsentEvent(kind="agent.started", component="node", severity=Severity.INFO, data=data)
 
 

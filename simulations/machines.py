@@ -210,7 +210,7 @@ class Machine:
         self._keep_due(lambda change: isinstance(change, ch.CommandEnds | ch.FaultReturns))
         self.state.unreachable_until, self.state.goes_down = at + change.for_s, True
         if not self.state.off:
-            self.apply([after(change.for_s, ch.Boots(power=change.power))], at)
+            self.apply([after(change.for_s, ch.Boots(power=change.power, in_order=change.in_order))], at)
 
     def _boot(self, change: ch.Boots, at: float) -> list[UnsentEvent]:
         state = self.state
@@ -220,7 +220,7 @@ class Machine:
             gpu.removed = False  # a new kernel has not had it
         fixes = (*_FIXED_BY_A_BOOT, Fix.CYCLE_POWER) if change.power else _FIXED_BY_A_BOOT
         powered = [gpu.bdf for gpu in state.gpus.values() if (change.power or gpu.warm) and not gpu.dead]
-        out = [events.agent_started(VERSION, KERNEL, len(state.gpus), booted=True)]
+        out = [events.agent_started(VERSION, KERNEL, len(state.gpus), booted=True, in_order=change.in_order)]
         out += self._make_all((ch.FixApplied(fix=fix, component="node") for fix in fixes), at)
         out += self._make_all((ch.GpuReturned(bdf=bdf) for bdf in powered), at)
         out += self._make_all(self._restarts(), at)

@@ -77,7 +77,7 @@ def _end_hold_off(ctx: Context, incident: Incident) -> None:
     A shared cause that is on its way out waits until it is over, or grows again; not for long.
     """
     rule = ctx.compiled.rules.get(incident.rule)
-    if rule is not None and not incident.node and incidents.placed_anew(ctx, incident, rule):
+    if rule is not None and not incident.node and _placed_anew(ctx, incident, rule):
         return
     if spree := sprees.place_told(ctx, incident):
         ctx.changed.extend(spree)
@@ -224,7 +224,7 @@ def _match_continues(ctx: Context, rule: str, scope: str, changed: list[SymptomS
     if spec is not None and rule in ctx.compiled.families and match not in ctx.state.dismissed:
         if incident_id is None:
             _still_explained(ctx, spec, scope)
-        elif incidents.placed_anew(ctx, ctx.state.incidents[incident_id], spec):
+        elif _placed_anew(ctx, ctx.state.incidents[incident_id], spec):
             return
     if incident_id is None and match not in ctx.state.dismissed:
         return
@@ -240,6 +240,17 @@ def _match_continues(ctx: Context, rule: str, scope: str, changed: list[SymptomS
     elif any(symptom.arrived > ctx.state.dismissed[match] for symptom in renewed):
         del ctx.state.dismissed[match]
         match_began(ctx, rule, scope)
+
+
+def _placed_anew(ctx: Context, incident: Incident, rule: Rule) -> bool:
+    """Another place explains a wide incident by now. It may have none of its own yet: it was the worse one when it began."""
+    if incidents.placed_anew(ctx, incident, rule):
+        return True
+    untold = explaining.untold_place(ctx, incident, rule)
+    if untold is None:
+        return False
+    match_began(ctx, *untold)
+    return incident.state in incidents.OVER
 
 
 def _still_explained(ctx: Context, rule: Rule, scope: str) -> None:

@@ -18,6 +18,7 @@ from brain.core.faults import (
     cards,
     drift,
     late,
+    passing,
     reports,
     rollouts,
     stragglers,
@@ -213,6 +214,8 @@ class Engine:
             left_drained.heard_again(ctx, node)
 
     def _feed(self, ctx: Context, event: Event) -> None:
+        if event.kind == late.AGENT_STARTED and event.data.get("in_order") is True:
+            passing.in_order(ctx, event.node, ctx.now - event.age_s)
         cards.feed(ctx, event)
         ctx.changed.extend(symptoms.feed(ctx, event))
         ctx.changed.extend(drift.feed(ctx, event))

@@ -5,7 +5,7 @@ from functools import partial
 
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import reach, releases, situations, sprees, symptoms, wider
+from brain.core.faults import closed_places, reach, releases, situations, sprees, symptoms, wider
 from brain.core.healing import runs
 from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.spec import Rule
@@ -22,7 +22,7 @@ def explained_by(ctx: Context, rule: Rule, scope: str) -> Incident | None:
     passed: dict[str, None] = {}
     while (first := _inhibitor(ctx, rule, scope)) is None:
         passed[ids.key(rule.name, scope)] = None
-        match = wider.explainer(ctx, rule, scope)
+        match = closed_places.explainer(ctx, rule, scope)
         if not match or match in passed or (matched := _matched(ctx, match)) is None:
             return None
         if (incident := ctx.state.incidents.get(ctx.index.by_match.get(match, ""))) is not None:
@@ -73,7 +73,7 @@ def open_ones(ctx: Context, inhibitor: Incident, *, strays: bool) -> list[Incide
         and not sprees.goes_on(ctx, inhibitor, other)
     }
     if not strays:
-        explained |= {other.id: other for other in wider.explained(ctx, inhibitor)}
+        explained |= {other.id: other for other in closed_places.explained(ctx, inhibitor)}
     return list(explained.values())
 
 
@@ -118,9 +118,19 @@ def is_untold(ctx: Context, rule: str, scope: str) -> bool:
     return not known and rule in ctx.state.matched.get(scope, ())
 
 
+def untold_place(ctx: Context, incident: Incident, rule: Rule) -> tuple[str, str] | None:
+    """(rule, place) of the better place for a wide incident where that has none, since it was the worse one when it began."""
+    match = closed_places.explainer(ctx, rule, incident.scope) if incident.rule == rule.name else ""
+    matched = _matched(ctx, match) if match else None
+    if matched is None or not is_untold(ctx, *ids.split(match)):
+        return None
+    name, place = ids.split(match)
+    return (name, place) if explained_by(ctx, matched, place) is None else None
+
+
 def is_dismissed(ctx: Context, rule: Rule, scope: str) -> bool:
     """Whether an operator has closed what explains a match, and nothing newer is known."""
-    return bool(dismissed_around(ctx, rule, scope)) or _closed_with_another_place(ctx, rule, scope)
+    return bool(dismissed_around(ctx, rule, scope)) or bool(closed_elsewhere(ctx, rule, scope))
 
 
 def dismissed_around(ctx: Context, rule: Rule, scope: str) -> str:
@@ -166,9 +176,13 @@ def _is_elsewhere(
     )
 
 
-def _closed_with_another_place(ctx: Context, rule: Rule, scope: str) -> bool:
-    """Whether an operator has closed the place that explains this one, and nothing newer is known here."""
-    closed_at = ctx.state.dismissed.get(wider.explainer(ctx, rule, scope))
-    return closed_at is not None and all(
-        symptom.arrived <= closed_at for symptom in situations.named_by(ctx, rule, scope)
-    )
+def closed_elsewhere(ctx: Context, rule: Rule, scope: str) -> str:
+    """The match "<rule>@<place>" that an operator has closed and that explains this one, where nothing newer is known here, or
+    too little; empty: there is none.
+    """
+    match = wider.explainer(ctx, rule, scope)
+    closed_at = ctx.state.dismissed.get(match)
+    if closed_at is None:
+        return ""
+    old = all(symptom.arrived <= closed_at for symptom in situations.named_by(ctx, rule, scope))
+    return match if old or closed_places.holds_most(ctx, rule, scope) else ""

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from brain.core import affected, explaining, ids, known, listed, past, recurrence, reopening, several
 from brain.core.context import Context
-from brain.core.faults import at_once, parts, releases, situations, sprees, wider
+from brain.core.faults import at_once, closed_places, parts, releases, situations, sprees, wider
 from brain.core.healing import at_work, drains, runs
 from brain.core.healing.told import remedied_alike
 from brain.core.pack.spec import Paging, Priority, Rule, Scalar
@@ -206,7 +206,7 @@ def placed_anew(ctx: Context, incident: Incident, rule: Rule) -> bool:
     """More nodes show the fault of a wide incident: another place may explain it now, and then takes it over; or what explains
     one of the nodes of a job does.
     """
-    match = wider.explainer(ctx, rule, incident.scope) if incident.rule == rule.name else ""
+    match = closed_places.explainer(ctx, rule, incident.scope) if incident.rule == rule.name else ""
     by = explaining.standing_for(ctx, match) if match else None
     if by is None and type_of(incident.scope) == JOB:
         by = explaining.explained_by(ctx, rule, incident.scope)

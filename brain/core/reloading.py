@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from agent.contract.counted import counted
 from brain.core import consequences, demotion, explaining, ids, incidents, known
 from brain.core.context import Context
-from brain.core.faults import remembered, symptoms
+from brain.core.faults import remembered, symptoms, wider
 from brain.core.healing import drains
 from brain.core.operators import requests
 from brain.core.pack.spec import Place, Symptom
 from brain.core.paging import escalation
+from brain.core.state import IncidentState
 
 _SHOWN = 5  # nodes that a note names
 
@@ -108,8 +109,27 @@ def _judge_by_new_places(ctx: Context) -> None:
             known_here = match in ctx.index.by_match or match in ctx.state.dismissed
             if not known_here and explaining.explained_by(ctx, rule, scope) is None:
                 consequences.match_began(ctx, name, scope)
+    _pass_on_places(ctx)
     for incident in list(ctx.state.incidents.values()):
         for match in list(incident.known):
             heir = explaining.standing_for(ctx, match)
             if heir is not None and heir is not incident:
                 known.hand_on(ctx, incident, match, heir, moved=True)
+
+
+def _pass_on_places(ctx: Context) -> None:
+    """A place whose nodes stand elsewhere now was not healed: the incident that has opened for most of them goes on for it."""
+    open_ones = [
+        one for one in ctx.state.incidents.values() if not one.node and one.state not in incidents.OVER
+    ]
+    left = [one for one in open_ones if one.state is IncidentState.RECOVERED and one.clear_since == ctx.now]
+    for former in left:
+        for heir in open_ones:
+            rule = ctx.compiled.rules.get(heir.rule)
+            found = wider.counted(ctx, rule, heir.scope) if rule is not None else None
+            if heir is former or found is None or not wider.related(ctx, heir.rule, former.rule):
+                continue
+            within = sum(node in found[1].members for node in former.affected)
+            if heir.state is not IncidentState.RECOVERED and 2 * within > len(former.affected):
+                incidents.take_over_all(ctx, heir, [former])
+                break

@@ -147,8 +147,9 @@ def runbook(ctx: Context, incident: Incident, rule: Rule) -> str:
 def tell_why(incident: Incident, rule: Rule) -> None:
     """Tells people why the incident is what the rule says; of a rule without Chinese only in English."""
     several = incident.several
-    incident.because = "; ".join(filter(None, (rule.because, _WHY.en if several else "", incident.past)))
-    zh = (rule.because_zh, _WHY.zh if several else "", incident.past_zh)
+    why, why_zh = incident.slow or rule.because, incident.slow_zh or rule.because_zh
+    incident.because = "; ".join(filter(None, (why, _WHY.en if several else "", incident.past)))
+    zh = (why_zh, _WHY.zh if several else "", incident.past_zh)
     incident.because_zh = "；".join(filter(None, zh)) if rule.because_zh else ""
 
 

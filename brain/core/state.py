@@ -578,6 +578,9 @@ class Incident:
     inhibits_on_node: list[str] = field(default_factory=list)
     # several parts of its node show it: it is the node's
     several: bool = False
+    # of a place whose nodes fell ill one after the other: over what time, in place of the rule's reason; empty: of any other
+    slow: str = ""
+    slow_zh: str = ""
     # what its card had in other places, as a clause; empty: nothing is known
     past: str = ""
     # `because` and `past` in Chinese; empty: people read the English
@@ -652,6 +655,8 @@ class Node:
     # when it was last heard before it became unreachable, and when it was heard again; 0: it never was
     silent_at: float = 0.0
     back_at: float = 0.0
+    # when its agent last started that had been stopped in order before, as by a reboot that somebody asked for; 0: never
+    in_order_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

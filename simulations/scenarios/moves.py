@@ -8,7 +8,7 @@ from typing import Any
 from agent.contract.commands import Outcome
 from agent.contract.messages import Event, Scalar, Severity, UnsentEvent
 from brain.core.inputs import EventSeen, Malformed, Reported
-from brain.core.pack.spec import Pack
+from brain.core.pack.spec import Pack, Place
 from brain.core.state import IncidentState
 from simulations import changes as ch
 from simulations.faults import Fault, Fix
@@ -218,6 +218,16 @@ def reload(at_s: float, edit: Callable[[Pack], Pack] = lambda pack: pack, **sett
     def do(scene: Scene) -> None:
         pack = edit(auto(scene.size, **{**scene.settings, **settings}))
         scene.load(replace(pack, version=pack.version if edit is None else f"{pack.version}"))
+
+    return (Move(at_s=at_s, do=do),)
+
+
+def stand(at_s: float, on: Iterable[str], where: Mapping[str, str]) -> Moves:
+    """The topology says from now on that nodes stand elsewhere: kind -> name."""
+    given, kinds = tuple(on), dict[str, Any](where)
+
+    def do(scene: Scene) -> None:
+        scene.stand({node: replace(scene.places.get(node, Place()), **kinds) for node in given})
 
     return (Move(at_s=at_s, do=do),)
 

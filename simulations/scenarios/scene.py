@@ -129,6 +129,7 @@ class Scene(Simulator):
         self.timeline = self.log = SceneLog(engine, self.perform)
         self.size = nodes
         self.settings = settings
+        self.places: Mapping[str, Place] = pack.places
         self.done: list[Done] = []
         self.paged: list[tuple[float, SendPage]] = []
         self.answers: list[FixedAnswer] = []
@@ -156,6 +157,12 @@ class Scene(Simulator):
         """Rules or settings are in force from now on."""
         given = PackLoaded(id=f"pack-{pack.version}-{self.log.now}", pack=pack)
         self.log.feed(given, max(self.log.now, self.start))
+
+    def stand(self, places: Mapping[str, Place]) -> None:
+        """From now on the topology says of these nodes that they stand there."""
+        self.places = {**self.places, **places}
+        self.settings = {**self.settings, "places": self.places}
+        self.load(auto(self.size, **self.settings))
 
     def change(self, nodes: Iterable[str], changes: Sequence[Change]) -> None:
         """Machines change now; each change of one machine a tenth of a second after the other."""

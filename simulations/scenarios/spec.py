@@ -12,7 +12,7 @@ _STRICT: dict[str, Any] = {"extra": "forbid"}
 VERBS = (
     *("port_down", "link_down", "gpu_lost", "wants_reset", "xid", "kernel", "event", "hot", "dark", "silent"),
     *("agent_restarts", "sm_master", "unit_fails", "inventory", "job", "job_ends", "drained", "drill"),
-    *("repaired", "says", "nobody_leads"),
+    *("repaired", "says", "nobody_leads", "restarts", "stands"),
 )
 
 
@@ -104,6 +104,10 @@ class StoryLine:
     # no power, or not a sign of life, for so many seconds
     dark: float = 0.0
     silent: float = 0.0
+    # somebody restarts the node in order, which takes so many seconds
+    restarts: float = 0.0
+    # the topology says from now on that the nodes stand elsewhere: kind -> name; empty: it is not known any more
+    stands: Mapping[str, str] = field(default_factory=dict)
     # the agent is silent for so many seconds and starts again
     agent_restarts: float = 0.0
     # another subnet manager becomes master: its LID

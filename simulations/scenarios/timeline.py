@@ -25,6 +25,7 @@ from simulations.scenarios.moves import (
     says,
     says_of,
     silent,
+    stand,
     xid,
 )
 from simulations.scenarios.names import nodes
@@ -219,5 +220,7 @@ _VERBS: Mapping[str, Callable[[StoryLine, tuple[str, ...]], Moves]] = {
     "drill": lambda line, on: drill(line.at, line.drill, *(on or ("",)), every_s=line.every),
     "repaired": lambda line, on: change(line.at, on, ch.Repaired(), every_s=line.every),
     "says": _says,
+    "restarts": lambda line, on: troubles.restarts(line.at, on, line.restarts, every_s=line.every),
+    "stands": lambda line, on: stand(line.at, on, line.stands),
     "nobody_leads": lambda line, _: nobody_leads(line.at, line.nobody_leads),
 }  # fmt: skip

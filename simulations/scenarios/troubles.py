@@ -69,6 +69,11 @@ def dark(at_s: float, on: Iterable[str], for_s: float, *, every_s: float = 0) ->
     return change(at_s, on, ch.GoesDown(for_s=for_s, power=True), every_s=every_s)
 
 
+def restarts(at_s: float, on: Iterable[str], for_s: float, *, every_s: float = 0) -> Moves:
+    """Somebody restarts nodes in order: their agents are stopped before, and say so when they start again."""
+    return change(at_s, on, ch.GoesDown(for_s=for_s, in_order=True), every_s=every_s)
+
+
 def agent_restarts(at_s: float, on: Iterable[str], silent_s: float, *, every_s: float = 0) -> Moves:
     """An agent is silent for so long and starts again."""
     started = event("agent.started", "node", INFO, version="0.2.0", kernel="6.1.0", gpus=8)

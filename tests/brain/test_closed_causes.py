@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from brain.core.pack.spec import Place
 from brain.core.state import IncidentState, RunState
+from brain.core.why import why_not
+from brain.core.why.why_not import MatchOutcome
 from tests.brain.world import Story, pack
 
 NODES = [f"n{number}" for number in range(20)]
@@ -114,3 +116,47 @@ def test_a_closed_place_explains_no_newer_nodes_elsewhere() -> None:
     assert cell.pages.first_at
     assert not [run for run in story.engine.state.runs.values() if run.state is RunState.HELD]
     assert opened(story) == []
+
+
+def test_why_not_says_when_what_is_left_is_told() -> None:
+    """Whoever asks why n0 has no incident hears that the cause is over, and when it has one."""
+    story = closed().run(2000)
+    found = why_not.of(story.engine.look(), "link-down", "link/n0/eth1")
+    assert found.outcome is MatchOutcome.DISMISSED
+    assert "an operator closed what explained it, which is over" in found.text[0]
+    assert found.text[1].startswith("it is told in ")
+    assert found.until == story.engine.state.timers["left:link-down@link/n0/eth1"]
+
+
+def test_why_not_says_how_long_after_its_cause_a_node_fell_ill() -> None:
+    """A late member of a shared cause is explained by it, and people hear how late it was."""
+    story = Story(pack(), heals=False)
+    for node in NODES:
+        story.event(1, "agent.started", "node", node)
+    for number, node in enumerate(NODES[:11]):
+        story.event(10 if number < 10 else 610, "link.state", "link/eth1", node, up=False)
+    story.run(700)
+    found = why_not.of(story.engine.look(), "link-down", "link/n10/eth1")
+    assert found.outcome is MatchOutcome.EXPLAINED
+    assert found.text[1:] == ("it began 10 minutes after that",)
+
+
+def test_one_node_beside_a_closed_place_is_told_and_healed() -> None:
+    """Ann closes the cause of seven nodes of a leaf switch; a node of the next leaf switch of their row fails an hour later. The
+    row has eight by then, but seven are what she has closed: the node has an incident and a remedy of its own.
+    """
+    places = {f"n{number}": Place(leaf=f"l{number // 8}", row=f"w{number // 16}") for number in range(160)}
+    story = Story(pack(places=places))
+    for node in places:
+        story.event(1, "agent.started", "node", node)
+    for number in range(7):
+        story.event(10, "link.state", "link/eth1", f"n{number}", up=False)
+    story.run(50)
+    (leaf,) = [one for one in story.incidents() if one.state is IncidentState.OPEN]
+    assert leaf.scope == "leaf/l0"
+    story.say(CLOSED_AT, "close", id=leaf.id)
+    story.event(3700, "link.state", "link/eth1", "n9", up=False)
+    story.run(5000)
+    since = [one.scope for one in story.incidents() if one.opened_at > CLOSED_AT]
+    assert since == ["link/n9/eth1"]
+    assert {node for node, _ in story.actions()} == {"n9"}

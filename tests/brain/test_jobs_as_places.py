@@ -83,12 +83,15 @@ def test_nodes_that_one_job_accuses_are_its_own() -> None:
     assert (one.nodes, one.severity, one.pages.notified) == (16, Priority.P1, ["oncall"])
 
 
-def test_two_ranks_are_no_job() -> None:
-    """Each has an incident of its own, as of a job that nobody names."""
+@pytest.mark.parametrize(
+    ("ranks", "said"), [(1, [("job-hung", f"node/{NODES[0]}")]), (2, [("job-collective-hangs", "job/9")])]
+)
+def test_two_ranks_are_their_job(ranks: int, said: list[tuple[str, str]]) -> None:
+    """A job of two nodes hangs on both: it is one incident of the job, and nobody is asked twice to requeue it."""
     story = cell()
-    hangs(story, 10, NODES[:2])
+    hangs(story, 10, NODES[:ranks])
     story.run(200)
-    assert [cause for cause, _ in seen(story)] == ["job-hung", "job-hung"]
+    assert seen(story) == said
 
 
 def test_several_jobs_at_once_share_a_wider_cause() -> None:

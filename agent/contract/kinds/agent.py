@@ -17,6 +17,13 @@ KINDS: tuple[Kind, ...] = (
                 "booted", "bool", "true: the machine was booted since the agent's last start", always=False
             ),
             field(
+                "in_order",
+                "bool",
+                "true: before, the agent was stopped in order, as by a reboot or shutdown that somebody asked for; not killed, "
+                "and its machine lost no power",
+                always=False,
+            ),
+            field(
                 "renamed",
                 "bool",
                 "true: the machine has another host name than when it joined as this node",

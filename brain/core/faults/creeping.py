@@ -20,7 +20,9 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.faults import passing
 from brain.core.faults.fisher import p_at_least
-from brain.core.pack.spec import Symptom
+from brain.core.pack.shared import NAMES, scope_zh
+from brain.core.pack.spans import span_text
+from brain.core.pack.spec import Symptom, Text
 from brain.core.pack.topology import CELL, component_of, type_of
 from brain.core.state import SymptomState
 
@@ -36,7 +38,10 @@ _KINDS = (
     "chassis",
     "leaf",
     "rack",
-)  # places that do such things to their nodes: to which parts, passing.py says
+    "power",
+    "cooling",
+)  # places that do such things to their nodes: by what, passing.py says
+_ASKED = ("chassis", "leaf", "rack")  # of which a remedy asks, whatever its fault was told by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +76,23 @@ def tell(ctx: Context, symptom: Symptom, wide: SymptomState) -> None:
     ctx.note("place.suspected", text, scope=wide.scope, data={"symptom": symptom.of})
 
 
+def because(ctx: Context, symptom: Symptom, wide: SymptomState) -> Text | None:
+    """Why the place is the suspect, in place of what is said of many nodes at once, as a clause."""
+    found = seen(ctx, symptom, wide)
+    if found is None:
+        return None
+    kind, within = type_of(wide.scope), span_text(found.for_s)
+    return Text(
+        en=f"{found.ill} of {counted(found.of, 'node')} of one {NAMES.get(kind, kind)} fell ill within {within.en}, one after "
+        f"the other, and {found.others} of {found.of_others} others, so the cause is taken to be shared, not theirs",
+        zh=f"{within.zh}内，{scope_zh(kind)}的 {found.of} 个节点中先后有 {found.ill} 个出现该故障，其他 {found.of_others} "
+        f"个节点中有 {found.others} 个，因此认定原因是它们共有的，而不在各自",
+    )
+
+
 def seen(ctx: Context, symptom: Symptom, wide: SymptomState) -> Creep | None:
     """What there is to judge; None: nothing, or the number of nodes says more."""
-    fewest, parts = FEWEST, passing.PARTS.get(symptom.scope, ())
+    fewest = FEWEST
     counts = ctx.compiled.symptoms.get(symptom.of)
     if counts is not None and len(wide.members) == TWINS and _are_twins(ctx, counts, wide.scope):
         fewest = TWINS
@@ -81,7 +100,7 @@ def seen(ctx: Context, symptom: Symptom, wide: SymptomState) -> Creep | None:
         symptom.scope not in _KINDS
         or not wide.members
         or counts is None
-        or (parts and counts.scope not in parts)
+        or not passing.can_cause(symptom.scope, counts)
     ):
         return None
     newest = max(wide.members.values())
@@ -100,7 +119,7 @@ def seen(ctx: Context, symptom: Symptom, wide: SymptomState) -> Creep | None:
     of_others = known - of
     if of_others < of or elsewhere > of_others:
         return None  # the place has no like
-    p = p_at_least(len(here), of, elsewhere, of_others) * math.ceil(known / of)
+    p = p_at_least(len(here), of, elsewhere, of_others) * _places(ctx, symptom.scope, of)
     return Creep(
         ill=len(here), of=of, others=elsewhere, of_others=of_others, for_s=newest - min(here.values()), p=p
     )
@@ -113,7 +132,7 @@ def of_one_place(ctx: Context, node: str, scope: str, treated: Sequence[str]) ->
     person who is asked says in a minute whether it is the place.
     """
     topology, known = ctx.compiled.topology, len(ctx.state.nodes)
-    for kind in _KINDS:
+    for kind in _ASKED:
         parts = passing.PARTS[kind]
         if parts and type_of(scope) not in parts:
             continue
@@ -123,11 +142,16 @@ def of_one_place(ctx: Context, node: str, scope: str, treated: Sequence[str]) ->
             if len(here) + 1 < FEWEST or known - of < of:
                 continue
             elsewhere = len(treated) - len(here)
-            p = p_at_least(len(here) + 1, of, elsewhere, known - of) * math.ceil(known / of)
+            p = p_at_least(len(here) + 1, of, elsewhere, known - of) * _places(ctx, kind, of)
             if p <= ASKS:
                 named = ", ".join(here[:_SHOWN])
                 return f"{named} of the same {kind} ({place}) needed it, too, and of all others {elsewhere}: is it the {kind}?"
     return ""
+
+
+def _places(ctx: Context, kind: str, of: int) -> int:
+    """How many places like this one there are: of a kind of which a node may have two, as power feeds, as many as are known."""
+    return max(math.ceil(len(ctx.state.nodes) / of), ctx.compiled.topology.number(kind))
 
 
 def _are_twins(ctx: Context, counts: Symptom, place: str) -> bool:

@@ -51,7 +51,9 @@ def may_be_shared(ctx: Context, incident: Incident) -> str:
     for key in incident.symptoms:
         for spec, place, node in spread.watchers(ctx, *ids.split(key)):
             wide = ctx.state.symptoms.get(ids.key(spec.name, place))
-            if spec.scope not in SMALL or wide is None or wide.active:
+            counts = ctx.compiled.symptoms.get(spec.of)
+            judged_by_few = spec.scope in SMALL or (counts is not None and spec.scope in counts.accuses)
+            if not judged_by_few or wide is None or wide.active:
                 continue
             lately = [
                 other for other, at in wide.members.items() if at > ctx.now - LATELY_S and other != node

@@ -18,7 +18,7 @@ from brain.core import ids
 from brain.core.context import Context
 from brain.core.effects import AskJobs
 from brain.core.pack.spec import Symptom
-from brain.core.pack.topology import CELL, JOB, type_of
+from brain.core.pack.topology import CELL, JOB, node_of, type_of
 from brain.core.state import Incident, SymptomState
 
 LATELY = 16  # nodes that fell ill last, by which it is decided whether the scheduler is asked about others
@@ -97,9 +97,24 @@ def holds(ctx: Context, job: str, node: str) -> bool:
     return any(node in wide.members for wide in ctx.index.active.get(job, {}).values())
 
 
+def telling(ctx: Context, cause: str, scope: str) -> dict[str, None]:
+    """The jobs whose logs alone tell a cause on a node: `node/n1`."""
+    node = node_of(scope)
+    told = [
+        state
+        for state in ctx.index.active.get(node, {}).values()
+        if state.jobs
+        and state.name in ctx.compiled.by_job
+        and any(cause == (rule.cause or rule.name) for rule in ctx.compiled.named_by.get(state.name, ()))
+    ]
+    return {job: None for state in told if state.scope == scope for job in state.jobs}
+
+
 def ran_at(ctx: Context, job: str, incident: Incident) -> bool:
     """Whether the job runs on the incident's node, or did when that began or its remedy: by its logs, or by the scheduler."""
     if holds(ctx, job, incident.node) or was_hit(incident, job):
+        return True
+    if any(job in state.jobs for state in ctx.index.active.get(incident.node, {}).values()):
         return True
     name = job.partition("/")[2]
     return any(name in jobs for jobs in _answered(ctx, incident))

@@ -46,6 +46,8 @@ class Seen:
     order: int = 0
     # faults of this kind mostly come of such places: a few of its nodes may not have noticed yet
     accused: bool = False
+    # whether it is known in which place of this kind a node stands; None: not each node has one
+    stands: Callable[[str], bool] | None = None
     # what speaks against it: healthy nodes inside, less the ill ones that it explains; lower is better
     cost: int = field(init=False)
     # sorts by what is the better explanation; always the same for the same places
@@ -220,11 +222,13 @@ def _yields(wide: Seen, to: Seen, reached: Ranked) -> bool:
     count = len(wide.ill)
     if 2 * MAX_APART * len(to.ill) < count:
         return False
+    unplaced = _unplaced(wide, to)
+    count -= unplaced
     strays, scattered = few(count), STRAYS_SHARE * count
     least = count - len(to.ill)  # so many are outside at least: who they are is asked only where that decides
     if least > scattered and least - (MAX_APART - 1) * reached.most_ill(to) > strays:
         return False
-    if least <= strays and outside(wide, to) <= strays:
+    if least <= strays and outside(wide, to) - unplaced <= strays:
         return True
     ill_there = (one for one in reached.beside(to) if one.place != wide.place and _mostly_in(one, wide))
     others = list(islice(ill_there, MAX_APART))  # with so many it is no matter which, and how many more
@@ -233,13 +237,21 @@ def _yields(wide: Seen, to: Seen, reached: Ranked) -> bool:
         and len(others) < MAX_APART
         and (wide.at_once or all(_at_another_time(one, to) for one in others))
     ):
-        return outside(wide, to) - sum(len(one.ill) for one in others) <= strays
+        return outside(wide, to) - unplaced - sum(len(one.ill) for one in others) <= strays
     return (
         not others
         and least <= scattered
-        and (rest := outside(wide, to)) <= scattered
+        and (rest := outside(wide, to) - unplaced) <= scattered
         and rest < wide.needed()
     )
+
+
+def _unplaced(wide: Seen, to: Seen) -> int:
+    """How many of the ill nodes may stand in the other place, for all that is known: no more than those that do."""
+    if to.stands is None or len(wide.ill) > 2 * len(to.ill) + few(len(wide.ill)):
+        return 0
+    unplaced = sum(not to.stands(node) for node in wide.ill)
+    return unplaced if unplaced <= len(to.ill) else 0
 
 
 def _mostly_in(one: Seen, wide: Seen) -> bool:

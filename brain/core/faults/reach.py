@@ -8,8 +8,9 @@ minus age), with some slack, and the rules say which of two causes the other.
 
 from collections.abc import Callable
 
+from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import jobs, releases, wider
+from brain.core.faults import by_itself, jobs, releases, wider
 from brain.core.pack.spec import Rule
 from brain.core.pack.topology import JOB, node_of, type_of
 from brain.core.state import Incident
@@ -18,6 +19,7 @@ BEFORE_S = (
     600.0  # an effect may be seen so long before its cause: a part errs for some minutes before it fails
 )
 AFTER_S = 2400.0  # or after it: a job notices when its collective times out, after half an hour
+_COUNTED = ("count", "sum")  # ways of detection by facts that come as long as it lasts
 
 
 def begun(incident: Incident) -> float:
@@ -30,12 +32,12 @@ def explains(ctx: Context, incident: Incident, cause: str, scope: str, began: Ca
     if cause in incident.inhibits and (
         wider.reaches(ctx, incident, scope) or wider.holds_nearly_all(ctx, incident, cause, scope)
     ):
-        return not wider.is_apart(ctx, incident, scope, began)
+        return not by_itself.is_apart(ctx, incident, scope, began)
     if cause not in incident.inhibits_on_node:
         return False
     # of a place: what many of its nodes share (`inhibits_together`)
-    there = _on_its_node(ctx, incident, scope) if incident.node else scope == incident.scope
-    return there and began_with(incident, began())
+    there = _on_its_node(ctx, incident, cause, scope) if incident.node else scope == incident.scope
+    return there and (began_with(incident, at := began()) or _went_on(ctx, incident, at))
 
 
 def began_with(incident: Incident, at: float) -> bool:
@@ -43,10 +45,24 @@ def began_with(incident: Incident, at: float) -> bool:
     return -BEFORE_S <= at - begun(incident) <= AFTER_S
 
 
-def _on_its_node(ctx: Context, incident: Incident, scope: str) -> bool:
+def _went_on(ctx: Context, incident: Incident, at: float) -> bool:
+    """Whether errors that began long before were still counted then, as those of a bad cable for which a job hangs at last."""
+    for key in incident.symptoms:
+        spec, state = ctx.compiled.symptoms.get(ids.name_of(key)), ctx.state.symptoms.get(key)
+        if spec is None or state is None or spec.detect not in _COUNTED:
+            continue
+        if state.active and state.since <= at and -BEFORE_S <= at - state.last <= AFTER_S:
+            return True
+    return False
+
+
+def _on_its_node(ctx: Context, incident: Incident, cause: str, scope: str) -> bool:
+    """On its node, or told elsewhere by the log of a job that runs on it: the ranks on all nodes of a job wait for one."""
     if type_of(scope) == JOB:
         return jobs.ran_at(ctx, scope, incident)
-    return node_of(scope) == incident.node
+    if node_of(scope) == incident.node:
+        return True
+    return any(jobs.ran_at(ctx, job, incident) for job in jobs.telling(ctx, cause, scope))
 
 
 def may_explain(ctx: Context, incident: Incident, cause: str, scope: str) -> bool:

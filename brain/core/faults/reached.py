@@ -7,12 +7,15 @@ in which it stands: so what was seen of the others is kept, sorted as the judgem
 from collections.abc import Sequence
 from functools import partial
 
+from agent.contract.components import NODE
 from brain.core.context import Context
-from brain.core.faults import places, spread
+from brain.core.faults import passing, places, spread
 from brain.core.pack.shared import GENERATED, ORDER
 from brain.core.pack.spec import Symptom
 from brain.core.pack.topology import CELL, JOB, type_of
 from brain.core.state import SymptomState
+
+_EACH_HAS_ONE = ("leaf", "rack")  # kinds of places of which each node has one, whether it is known or not
 
 
 def kept(ctx: Context, of: str) -> "Spreads":
@@ -74,6 +77,8 @@ class Spreads:
 def look(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
     """The place as the judgement sees it."""
     ill = recent(wide)
+    if wide.crept:
+        ill = passing.with_those_that_went(ctx, wide, ill)
     size = spread.size_of(ctx, wide)
     counted = ctx.compiled.symptoms.get(spec.of)
     accuses = counted.accuses if counted is not None else ()
@@ -86,7 +91,12 @@ def look(ctx: Context, spec: Symptom, wide: SymptomState) -> places.Seen:
         at_once=wide.at_once,
         order=_order(spec, accuses),
         accused=spec.scope in accuses,
+        stands=partial(_stands, ctx, spec.scope) if spec.scope in _EACH_HAS_ONE else None,
     )
+
+
+def _stands(ctx: Context, kind: str, node: str) -> bool:
+    return bool(ctx.compiled.topology.all_at(node, NODE, kind))
 
 
 def recent(wide: SymptomState) -> dict[str, float]:

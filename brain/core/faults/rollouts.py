@@ -14,6 +14,7 @@ from agent.contract.counted import counted, span
 from brain.core import ids
 from brain.core.baseline import parsed
 from brain.core.context import Context
+from brain.core.faults import passing
 from brain.core.pack.topology import CELL, node_of
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
 from brain.core.state import RollOut, Upgrade
@@ -60,12 +61,7 @@ def told(ctx: Context, node: str, trait: str, value: str) -> bool:
         del rollout.done[old]
     together = sum(abs(one.silent_at - known.silent_at) <= TOGETHER_S for one in rollout.done.values())
     rollout.batch = max(rollout.batch, together)
-    for remembered in (ctx.state.recovered, ctx.state.passed):
-        for counted_as, begun in list(remembered.items()):
-            spec = ctx.compiled.symptoms.get(ids.name_of(counted_as))
-            silent = spec is not None and counts_silent(ctx, spec.of)
-            if silent and begun.pop(node, None) is not None and not begun:
-                del remembered[counted_as]
+    passing.forget_silence(ctx, node)
     ctx.set_timer(f"{TIMER}:{key}", ctx.now + LASTS_S)
     if len(rollout.done) == AT_LEAST:
         named = ", ".join(rollout.done)

@@ -159,6 +159,7 @@ def date(ctx: Context, symptom: Symptom, wide: SymptomState) -> bool:
     wide.at_once = not large and at_once.began_together(ctx, symptom, wide)
     if not (wide.active or large or wide.at_once):
         wide.crept = True
+        ctx.index.recount(wide)
         creeping.tell(ctx, symptom, wide)
     begun = sorted(_begun(ctx, wide), reverse=True)
     first, count = max(begun, default=0.0), 1

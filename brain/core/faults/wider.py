@@ -5,7 +5,7 @@ incident explains the others. An incident that explains a wider or a crossing pl
 a shared cause, too: while a large share of the cell shows it, no node is touched for it (law 6), however clear the place is.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from brain.core import ids, stops
@@ -123,7 +123,7 @@ def consider(ctx: Context, incident: Incident) -> None:
             and own <= of_other[1].members.keys()
         ):
             (_, wide), asked = of_other, scope
-    seen = _reached(ctx, spec, wide)
+    seen = reached_beside(ctx, spec, wide)
     seen |= {one.place: one for one in _not_reached(ctx, spec, wide) if one.place not in seen}
     verdict = places.judge(asked, seen, chosen=incident.scope, unplaced=_unplaced(ctx, wide))
     incident.places, incident.sure = list(verdict.candidates), verdict.sure
@@ -165,43 +165,6 @@ def holds_nearly_all(ctx: Context, incident: Incident, cause: str, scope: str) -
             within = sum(releases.serves(ctx, incident.scope, f"node/{node}") for node in members)
             return len(members) - within <= places.few(len(members))
     return False
-
-
-def is_apart(ctx: Context, incident: Incident, scope: str, began: Callable[[], float]) -> bool:
-    """Whether what is ill at the scope fell ill by itself, after the few nodes of the incident that did so at once: of a place,
-    all of its nodes. Of a node that shows something else yet it counts when that `began`: a lost GPU is told by the kernel first.
-    """
-    rule = ctx.compiled.rules.get(incident.rule) if not incident.node else None
-    found = counted(ctx, rule, incident.scope) if rule is not None else None
-    if found is None or not found[1].at_once:
-        return False
-    if node := node_of(scope):
-        if node not in found[1].members:
-            return at_once.came_after(found[1], began(), spread.GROWS_S)
-        return at_once.is_apart(found[1], node)
-    there = (
-        ctx.state.symptoms.get(ids.key(one.name, scope)) for one in ctx.compiled.spreads.get(found[0].of, ())
-    )
-    members = next((one.members for one in there if one is not None and one.active), {})
-    return bool(members) and all(at_once.is_apart(found[1], node) for node in members)
-
-
-def explained(ctx: Context, incident: Incident) -> Iterator[Incident]:
-    """The open incidents of the same family that this one explains, by the judgement of places."""
-    rule = ctx.compiled.rules.get(incident.rule)
-    found = counted(ctx, rule, incident.scope) if rule is not None else None
-    if found is None:
-        return
-    spec, wide = found
-    for scope in _around(ctx, spec.of, wide):
-        match = match_at(ctx, spec.of, scope)
-        other = ctx.state.incidents.get(ctx.index.by_match.get(match, ""))
-        own = ctx.compiled.rules.get(ids.name_of(match))
-        if other is None or own is None or other.id == incident.id or other.scope != scope:
-            continue
-        match = explainer(ctx, own, scope)
-        if match and ctx.index.by_match.get(match) == incident.id:
-            yield other
 
 
 def taken_over(ctx: Context, incident: Incident) -> bool:
@@ -336,7 +299,7 @@ def unexplained(ctx: Context, rule: str) -> Iterator[tuple[str, str]]:
                     yield ids.split(match)
 
 
-def _around(ctx: Context, of: str, wide: SymptomState) -> dict[str, None]:
+def around(ctx: Context, of: str, wide: SymptomState) -> dict[str, None]:
     """The places of its nodes, and their jobs, each once."""
     places_ = dict.fromkeys(chain.from_iterable(map(ctx.compiled.topology.above, wide.members)))
     return places_ | jobs.around(ctx, of, wide.members)
@@ -360,7 +323,7 @@ def _explaining(ctx: Context, spec: Symptom, wide: SymptomState) -> str:
     return places.explaining(wide.scope, _beside(ctx, spec.of, kept, wide))
 
 
-def _reached(ctx: Context, spec: Symptom, wide: SymptomState) -> dict[str, places.Seen]:
+def reached_beside(ctx: Context, spec: Symptom, wide: SymptomState) -> dict[str, places.Seen]:
     """The places where the symptom is spread, this one among them, that share nodes with it."""
     kept = reached.kept(ctx, spec.of)
     return dict(kept.seen) if _is_wide(kept, wide) else _beside(ctx, spec.of, kept, wide)
@@ -372,7 +335,7 @@ def _is_wide(kept: reached.Spreads, wide: SymptomState) -> bool:
 
 
 def _beside(ctx: Context, of: str, kept: reached.Spreads, wide: SymptomState) -> dict[str, places.Seen]:
-    scopes = {wide.scope: None} | _around(ctx, of, wide)
+    scopes = {wide.scope: None} | around(ctx, of, wide)
     return {scope: kept.seen[scope] for scope in scopes if scope in kept.seen}
 
 

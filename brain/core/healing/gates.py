@@ -8,7 +8,7 @@ from agent.contract.commands import Outcome
 from brain.core import ids, stops
 from brain.core.context import Context
 from brain.core.effects import AskJobs
-from brain.core.faults import at_once, situations
+from brain.core.faults import at_once, closed_places, situations
 from brain.core.healing import approvals, drains, looks, lost_drains, plans, unheard
 from brain.core.healing.budgets import budget, one_per_node
 from brain.core.healing.limits import answers, breaker, offender, related, tries
@@ -207,6 +207,8 @@ def shared(case: Case) -> Verdict | None:
         for symptom in ctx.index.active.get(place, {}).values():
             alone_in_s = at_once.alone_in_s(ctx, symptom, node)
             if alone_in_s <= 0 or not _counts_one_of(ctx, symptom, case.incident):
+                continue
+            if closed_places.counts_too_few(ctx, symptom, node):
                 continue
             reason = (
                 f"{len(symptom.members)} nodes of {symptom.scope} show it: the cause is taken to be shared"

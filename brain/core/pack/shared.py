@@ -160,6 +160,11 @@ def together(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     return tuple(map(shared, rules))
 
 
+def scope_zh(kind: str) -> str:
+    """What the nodes of a place share, in Chinese: `同一机架`."""
+    return _ZH.get(kind, f"同一 {kind}")
+
+
 def base(symptom: str) -> str:
     """How the names of the rules for a shared cause of a symptom begin."""
     return f"{_SHARED}{symptom.replace('_', '-')}"
@@ -245,7 +250,7 @@ def _rule(
         when={"symptom": counter.name},
         severity=Priority.P1 if few else Priority.P0,
         because=f"so many nodes of one {NAMES.get(kind, kind)} show it at once that the cause is taken to be shared, not theirs",
-        because_zh=f"{_ZH.get(kind, f'同一 {kind}')}有这么多节点同时出现该症状，因此认定原因是它们共有的，而不在各自",
+        because_zh=f"{scope_zh(kind)}有这么多节点同时出现该症状，因此认定原因是它们共有的，而不在各自",
         knowledge=Knowledge(
             cause=Text(en=f"Shared cause of: {symptom.summary}", zh=f"共同原因：{symptom.summary}"),
             todo=_SHARED_TODO,

@@ -6,6 +6,7 @@ A scope is a text: `<component type>/<node>/<name>` (`gpu/n1/0000:3b:00`, `disk/
 feeds, a leaf switch for each rail); a device on a rail belongs to the leaf switch of that rail only.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -137,10 +138,15 @@ class Topology:
             for scope in self._above[node][:-1]:
                 self._sizes[scope] = self._sizes.get(scope, 0) + 1
         there = [type_of(scope) for scope in self._sizes]
+        self._numbers = Counter(there)
         # The kinds of places that tell nodes apart: one fabric that holds them all is the cell.
         self.kinds = tuple(
             kind for kind in WIDE if kind in there and (kind != "fabric" or there.count(kind) > 1)
         )
+
+    def number(self, kind: str) -> int:
+        """How many places of a kind are known."""
+        return self._numbers[kind]
 
     def above(self, node: str) -> tuple[str, ...]:
         """The wider scopes that contain a node, narrowest first; the cell last."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from agent.contract.counted import counted, span
 from brain.core import ids
 from brain.core.context import Context
-from brain.core.faults import spread, stragglers
-from brain.core.pack.spec import Symptom
+from brain.core.faults import reach, situations, spread, stragglers
+from brain.core.pack.spec import Rule, Symptom
 from brain.core.pack.topology import WIDE, component_of, node_of, type_of
 from brain.core.pack.vocabulary import COMPARED
-from brain.core.state import SymptomState
+from brain.core.state import Incident, SymptomState
 from brain.core.why import words
 
 
@@ -33,6 +33,7 @@ class Standing:
 
 
 Here = Sequence[SymptomState]
+MOMENT_S = 60.0  # what began within that of each other began together, for people
 
 
 def here(ctx: Context, scope: str) -> Here:
@@ -57,6 +58,15 @@ def of(ctx: Context, name: str, scope: str, around: Here) -> Standing:
         return _absent(ctx, spec, scope, place)
     state = max(found, key=lambda one: (one.active, len(one.members), one.last, one.scope))
     return _present(ctx, spec, state)
+
+
+def beside(ctx: Context, rule: Rule, scope: str, by: Incident) -> list[str]:
+    """How long before or after what explains it a match began, as a sentence; none where that is a moment."""
+    apart_s = situations.began_at(ctx, rule, scope) - reach.begun(by)
+    if abs(apart_s) < MOMENT_S:
+        return []
+    apart = span(abs(apart_s))
+    return [f"it began {apart} after that" if apart_s > 0 else f"it began {apart} before that"]
 
 
 def place_of(ctx: Context, spec: Symptom, scope: str) -> str:

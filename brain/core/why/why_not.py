@@ -12,7 +12,7 @@ from functools import partial
 
 from agent.contract.counted import span
 from agent.contract.errors import ConfigError
-from brain.core import explaining, ids, stops
+from brain.core import consequences, explaining, ids, stops
 from brain.core.context import Context
 from brain.core.faults import situations
 from brain.core.healing import modes
@@ -300,8 +300,15 @@ def _matched(ctx: Context, rule: Rule, scope: str, conditions: tuple[ConditionNo
     other = explaining.explained_by(ctx, rule, scope)
     if other is not None:
         why = f"{met}, and {other.cause} at {other.scope} explains it (incident {other.id})"
-        return answer(outcome=MatchOutcome.EXPLAINED, text=(why,), incident=other.id)
+        since = standing.beside(ctx, rule, scope, other)
+        return answer(outcome=MatchOutcome.EXPLAINED, text=(why, *since), incident=other.id)
     closed = match if match in ctx.state.dismissed else explaining.dismissed_around(ctx, rule, scope)
+    closed = closed or explaining.closed_elsewhere(ctx, rule, scope)
+    left_until = ctx.state.timers.get(f"{consequences.LEFT_TIMER}:{match}", 0.0)
+    if closed == match and left_until:
+        why = f"{met}, and an operator closed what explained it, which is over: what is left of it"
+        told = f"it is told in {span(max(0.0, left_until - ctx.now))} if it is there still, and as soon as there is a newer fact"
+        return answer(outcome=MatchOutcome.DISMISSED, text=(why, told), until=left_until)
     if closed:
         when = words.ago(ctx.now, ctx.state.dismissed[closed])
         what = "its incident" if closed == match else f"the incident of {closed}, which explains it,"
@@ -321,6 +328,8 @@ def _with_incident(
     text = [
         f"{rule.name} matches at {scope}: incident {incident.id} is {incident.state.value.replace('_', ' ')}"
     ]
+    if incident.past:
+        text.append(incident.past)
     if settling:
         left = max(0.0, incident.hold_off_until - ctx.now)
         text.append(

@@ -548,3 +548,7 @@ this-brain-only-observes = 此 brain 只观察
 to-be-drained-again = 将再次排空
 s-node-is-another-object-in-its-scheduler-than-was-686af3f6 = { $node } 在其调度器中已不是当初排空的那个对象，将再次排空
 s-node-is-another-object-in-scheduler-than-was-drained-c4df7010 = { $node } 在 { $scheduler } 中已不是当初排空的那个对象（在那里被删除后又重新加入）：{ $says }
+it-began-apart-after-that = 它在那之后 { $apart }开始
+it-began-apart-before-that = 它在那之前 { $apart }开始
+s-it-is-told-in-span-if-it-is-there-d7e146e1 = 若 { $span }后仍在，届时会告知；有更新的事实时则立即告知
+s-met-and-an-operator-closed-what-explained-it-which-1f4e1db7 = { $met }，操作员关闭了解释它的故障，而那个故障已经结束：这是它遗留下来的

@@ -2,7 +2,7 @@
 
 import pytest
 
-from brain.core.faults import asking, reach, wider
+from brain.core.faults import asking, closed_places, reach, wider
 from brain.core.state import SymptomState
 from tests.brain.core.ill_site import COMPILED, NOW, Site, match, named
 
@@ -57,9 +57,9 @@ def test_an_incident_explains_the_others_of_its_family() -> None:
     site = Site(range(16)).spread("leaf/l0", "leaf/l1", "pod/p0").spread("leaf/l0", of="slow")
     pod, first, second = (site.incident(scope) for scope in ("pod/p0", "leaf/l0", "leaf/l1"))
     slow = site.incident("leaf/l0", of="slow")
-    assert [one.id for one in wider.explained(site.ctx(), pod)] == [first.id, second.id]
-    assert list(wider.explained(site.ctx(), first)) == []
-    assert list(wider.explained(site.ctx(), slow)) == []
+    assert [one.id for one in closed_places.explained(site.ctx(), pod)] == [first.id, second.id]
+    assert list(closed_places.explained(site.ctx(), first)) == []
+    assert list(closed_places.explained(site.ctx(), slow)) == []
 
 
 def test_it_explains_none_whose_match_is_in_the_incident_of_another_place() -> None:
@@ -67,7 +67,7 @@ def test_it_explains_none_whose_match_is_in_the_incident_of_another_place() -> N
     site = Site(range(16)).spread("leaf/l0", "pod/p0")
     pod = site.incident("pod/p0")
     site.incident("rack/r0").matching_rules = {match("leaf/l0"): named("leaf/l0")}
-    assert list(wider.explained(site.ctx(), pod)) == []
+    assert list(closed_places.explained(site.ctx(), pod)) == []
 
 
 def test_what_counts_no_nodes_explains_no_other_place() -> None:
@@ -76,7 +76,7 @@ def test_what_counts_no_nodes_explains_no_other_place() -> None:
     site.incident("leaf/l0")
     node, gone, over = site.incident("node/n0"), site.incident("cell"), site.incident("pod/p2")
     gone.rule = "removed"
-    assert [list(wider.explained(site.ctx(), one)) for one in (node, gone, over)] == [[], [], []]
+    assert [list(closed_places.explained(site.ctx(), one)) for one in (node, gone, over)] == [[], [], []]
 
 
 def test_what_was_taken_over_by_its_family() -> None:
