@@ -3,6 +3,7 @@
 from agent.collectors import collectors
 from agent.collectors.base import Collector, CollectorSetup
 from agent.config import AgentConfig
+from agent.contract.accelerators import DRIVERS
 from agent.host import Host
 from agent.remembered.last_known import LastKnown
 
@@ -36,7 +37,7 @@ def pci_drivers(host: Host) -> dict[str, str]:
     """PCI address with the function → kernel driver, of this machine's GPUs and network cards."""
     return {
         address: driver
-        for driver in ("nvidia", "mlx5_core")
+        for driver in (*sorted(DRIVERS), "mlx5_core")
         for address in host.listdir(f"/sys/bus/pci/drivers/{driver}")
         if address[:1].isdigit() and ":" in address
     }

@@ -10,6 +10,7 @@ from agent.collectors.gpu_heat import GpuHeatCollector
 from agent.collectors.gpu_links import GpuLinksCollector
 from agent.collectors.gpu_memory import GpuMemoryCollector
 from agent.collectors.gpu_minute import GpuMinuteCollector
+from agent.collectors.gpu_peer_links import GpuPeerLinksCollector
 from agent.collectors.gpu_power import GpuPowerCollector
 from agent.collectors.gpu_state import GpuStateCollector
 from agent.collectors.gpu_use import GpuUseCollector
@@ -40,6 +41,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     GpuHeatCollector,
     GpuPowerCollector,
     GpuMinuteCollector,
+    GpuPeerLinksCollector,
     GpuLinksCollector,
     GpuStateCollector,
     InfinibandCollector,

@@ -1,5 +1,6 @@
 """All sources. A new one is one file here, and its entry in `SOURCES`."""
 
+from agent.sources.amdgpu import AmdgpuSource
 from agent.sources.base import Source, SourceSetup
 from agent.sources.bond import BondSource
 from agent.sources.fabric_manager import FabricManagerSource
@@ -34,6 +35,7 @@ SOURCES: tuple[type[Source], ...] = (
     OpticsSource,
     InventorySource,
     NvmlSource,
+    AmdgpuSource,
     PowerCapSource,
     SystemdSource,
     JobLogSource,

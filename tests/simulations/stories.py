@@ -64,6 +64,18 @@ STORIES: dict[str, Expected] = {
     "gpu-stuck-job": ("gpu-stuck-job", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
     "job-hung": ("job-hung", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
     "gpu-straggler": ("straggler", "needs_human", [_DRAIN, _PAGE]),
+    "gpu-reset-failed": (
+        "gpu-reset-failed",
+        "closed",
+        [_EVIDENCE, _DRAIN, "node.reboot", *_TESTED_NODE, _RESUME],
+    ),
+    "gpu-driver-reset": ("gpu-driver-reset", "needs_human", [_EVIDENCE, _PAGE]),
+    "gpu-hung": ("gpu-hung", "needs_human", [_EVIDENCE, _PAGE]),
+    "gpu-overheated": ("gpu-overheated", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
+    "gpu-pages-near": ("gpu-pages-near", "open", []),
+    "xgmi-link-down": ("gpu-link-down", "needs_human", [_EVIDENCE, _PAGE]),
+    "xgmi-link-errors": ("gpu-link-errors", "needs_human", [_EVIDENCE, _PAGE]),
+    "gpu-no-driver": ("gpu-no-driver", "needs_human", [_EVIDENCE, _PAGE]),
     "ib-phy-errors": (
         "ib-phy-errors",
         "closed",
