@@ -23,6 +23,7 @@ from agent.collectors.link import LinkCollector
 from agent.collectors.mount import MountCollector
 from agent.collectors.nic import NicCollector
 from agent.collectors.node import NodeCollector
+from agent.collectors.npu_fault import NpuFaultCollector
 from agent.collectors.nvme import NvmeCollector
 from agent.collectors.optics import OpticsCollector
 from agent.collectors.service import ServiceCollector
@@ -42,6 +43,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     GpuPowerCollector,
     GpuMinuteCollector,
     GpuPeerLinksCollector,
+    NpuFaultCollector,
     GpuLinksCollector,
     GpuStateCollector,
     InfinibandCollector,

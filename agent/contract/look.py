@@ -20,6 +20,7 @@ RESTATED = frozenset(
             "gpu.nvlink_ber",
             "gpu.fabric",
             "gpu.link_state",
+            "gpu.fault",
             "gpu.recovery_action",
             "gpu.setting",
         ),
@@ -62,6 +63,7 @@ SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "power_caps": ("NVML",),
     # Facts that are common to all makers have the kinds that NVML's have.
     "amdgpu": ("accelerator driver", "NVML", "udev or NVML"),
+    "ascend": ("accelerator driver", "NVML", "udev or NVML"),
     "nvml": ("NVML", "udev or NVML"),
     "systemd": ("systemd",),
     "joblog": ("job log",),

@@ -1,6 +1,7 @@
 """All sources. A new one is one file here, and its entry in `SOURCES`."""
 
 from agent.sources.amdgpu import AmdgpuSource
+from agent.sources.ascend import AscendSource
 from agent.sources.base import Source, SourceSetup
 from agent.sources.bond import BondSource
 from agent.sources.fabric_manager import FabricManagerSource
@@ -36,6 +37,7 @@ SOURCES: tuple[type[Source], ...] = (
     InventorySource,
     NvmlSource,
     AmdgpuSource,
+    AscendSource,
     PowerCapSource,
     SystemdSource,
     JobLogSource,

@@ -17,6 +17,7 @@ from agent.sources.poll import Poller
 _PCI = "/sys/bus/pci/devices"
 _DRIVER = "/proc/driver/nvidia"
 _AMDGPU = "/sys/module/amdgpu/version"
+_ASCEND = "/usr/local/Ascend/driver/version.info"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,9 @@ class InventorySource(Source):
         return [
             Inventory(
                 kernel=host.kernel(),
-                driver=host.nvidia_driver() or host.read(_AMDGPU),
+                driver=host.nvidia_driver()
+                or host.read(_AMDGPU)
+                or _fields(host.read(_ASCEND), separator="=").get("Version", ""),
                 cpus=_cpus(host.read("/sys/devices/system/cpu/online")),
                 memory_mb=_memory_mb(host.read("/proc/meminfo")),
                 product=host.read("/sys/class/dmi/id/product_name"),

@@ -5,7 +5,7 @@ from typing import Any
 from agent.contract.messages import Severity, UnsentEvent
 from simulations import changes as ch
 from simulations.changes import after
-from simulations.drills.drill import Drill, Plan, begin
+from simulations.drills.drill import Drill, Plan, always, begin
 from simulations.events import event
 from simulations.faults import Fault, Fix
 from simulations.state import MachineState
@@ -13,6 +13,10 @@ from simulations.state import MachineState
 GPU = "gpu/0000:45:00"  # the GPU that has the faults
 _AMD = f"amdgpu {GPU.partition('/')[2]}.0: amdgpu: "
 _HUNG = "ring sdma1.2 timeout, signaled seq=1201, emitted seq=1203"
+_HEARTBEAT = (
+    "[ascend] [devdrv] [devdrv_heart_beat_device_down 201] <kworker/u8:1:77,77> device 3 heart beat exception is detected, "
+    "device heart beat broken."
+)
 _FATAL, _INFO = Severity.FATAL, Severity.INFO
 
 
@@ -29,6 +33,11 @@ def _says(*lines: str) -> Any:
 
 def _fault(name: str, *symptoms: UnsentEvent, recovery: tuple[UnsentEvent, ...] = ()) -> Any:
     return begin(Fault(name=name, component=GPU, fixes=(), symptoms=symptoms, recovery=recovery))
+
+
+def _npu_fault(code: str, level: str, severity: Severity) -> Any:
+    data: dict[str, Any] = {"code": code, "level": level, "active": True, "health": "Alarm", "message": ""}
+    return _fault(f"fault {code}", event("gpu.fault", GPU, severity, **data))
 
 
 DRILLS: tuple[Drill, ...] = (
@@ -105,6 +114,61 @@ DRILLS: tuple[Drill, ...] = (
         nodes="one",
         ends="it is not healed; the evidence is kept, and a person loads the driver",
         plan=_fault("no driver", event("gpu.lost", GPU, reason="no_driver", by="amdgpu", index=2)),
+        heals=False,
+    ),
+    Drill(
+        name="npu-isolated",
+        summary="An Ascend NPU has a fault code that no reset mends.",
+        nodes="one",
+        ends="it is not healed; the node is drained, the evidence kept, and a person has the NPU replaced",
+        plan=_npu_fault("80E18402", "separate_npu", _FATAL),
+        heals=False,
+    ),
+    Drill(
+        name="npu-wants-restart",
+        summary="An Ascend NPU has a fault code after which it must be restarted.",
+        nodes="one",
+        ends="it is not healed; the evidence is kept, and a person restarts the NPU",
+        plan=_npu_fault("80C98001", "restart_npu", Severity.ERROR),
+        heals=False,
+    ),
+    Drill(
+        name="npu-job-fault",
+        summary="An Ascend NPU has a fault code that harms one job.",
+        nodes="one",
+        ends="it is not healed; the incident stays as a note until the code is gone",
+        plan=_npu_fault("80C98008", "restart_request", Severity.WARNING),
+        heals=False,
+    ),
+    Drill(
+        name="npu-unknown-fault",
+        summary="An Ascend NPU has a fault code that no table has.",
+        nodes="one",
+        ends="it is not healed; a person looks the code up",
+        plan=_npu_fault("8FFF0001", "unknown", Severity.UNKNOWN),
+        heals=False,
+    ),
+    Drill(
+        name="npu-heartbeat",
+        summary="The driver of Ascend NPUs has lost the heartbeat of one, which it names by a number.",
+        nodes="one",
+        ends="it is not healed; a person finds the NPU with this number",
+        plan=always(after(0, ch.KernelLogs(text=_HEARTBEAT))),
+        heals=False,
+    ),
+    Drill(
+        name="npu-smi-hung",
+        summary="npu-smi does not end, and is killed.",
+        nodes="one",
+        ends="it is not healed; the evidence is kept, and a person looks at the driver",
+        plan=begin(
+            Fault(
+                name="npu-smi hung",
+                component="node",
+                fixes=(),
+                symptoms=(event("gpu.tool_hung", "node", tool="npu-smi", waited_s=20.0, times=1),),
+            )
+        ),
         heals=False,
     ),
 )

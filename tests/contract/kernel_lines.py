@@ -84,6 +84,14 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     (AMD + "Fatal error during GPU init", "gpu.init_failed", "gpu/0000:3d:00", "fatal", {"message": "Fatal error during GPU init"}),
     ("amdgpu 0000:3d:00.0: probe with driver amdgpu failed with error -22", "gpu.init_failed", "gpu/0000:3d:00", "fatal", {"message": "failed with error -22"}),
     ("amdgpu: probe of 0000:3d:00.0 failed with error -22", "gpu.init_failed", "gpu/0000:3d:00", "fatal", {}),
+    # --- Ascend's driver ---
+    ("[ascend] [devdrv] [devdrv_heart_beat_device_down 201] <kworker/u8:1:77,77> device 3 heart beat exception is detected, device heart beat broken.", "gpu.hung", "node", "fatal", {"what": "heartbeat", "device": 3}),
+    ("[ERROR] [devdrv] [devdrv_judge_device_work 318] <kworker/1:2:44> device(5) heart beat out of control.", "gpu.hung", "node", "fatal", {"what": "heartbeat", "device": 5}),
+    ("[ascend] [devdrv] [devdrv_manager_timer_task 321] <swapper/0:0,0> (Device=2 heart beat is lost, stop send h2d message ", "gpu.hung", "node", "fatal", {"device": 2}),
+    ("[ascend] [tsdrv] [tsdrv_hb_ts_down 402] <kworker/u8:1:77,77> [devid-6][tsid-0] heart beat exception is detected, process ts down exception.", "gpu.hung", "node", "fatal", {"device": 6}),
+    ("[ascend] [devdrv] [devdrv_heart_beat_ai_down 268] <kworker/u8:1:77,77> receive message ai core: 5 exception. dev_id(4)", "gpu.hardware_error", "node", "error", {"block": "aicore", "device": 4}),
+    ("[ascend] [devdrv] [devdrv_heart_beat_ai_down 254] <kworker/u8:1:77,77> receive message ai cpu: 1 heart beat exception. dev_id(4)", "gpu.hardware_error", "node", "error", {"block": "aicpu"}),
+    ("[ascend] [devdrv] [devdrv_heart_beat_ai_down 277] <kworker/u8:1:77,77> device(4) ts sysdma is broken.", "gpu.hardware_error", "node", "error", {"block": "sysdma", "device": 4}),
     # --- mlx5 and InfiniBand ---
     ("mlx5_core 0000:5e:00.0: poll_health:776:(pid 0): device's health compromised - reached miss count", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "health_compromised", "address": "0000:5e:00.0"}),
     # What the firmware calls the trouble, and how bad, are its own words (health.c, hsynd_str).
@@ -344,6 +352,8 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
 
 ORDINARY = [
     # amdgpu: sums of what was told, corrected errors (the source amdgpu counts them), and what is well.
+    "[ascend] [devdrv] [devdrv_manager_online_save_devids 91] <init:1,1> dev_id(3) save in devids.",
+    "device 3 heart beat exception is detected, device heart beat broken.",  # of another driver
     AMD + "{7}socket: 2, die: 1, 1 uncorrectable hardware errors detected in total in umc block",
     AMD + "{7}socket: 2, die: 1, 3 new correctable hardware errors detected in umc block",
     AMD + "0 uncorrectable hardware errors detected in umc block",

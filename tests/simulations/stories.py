@@ -76,6 +76,12 @@ STORIES: dict[str, Expected] = {
     "xgmi-link-down": ("gpu-link-down", "needs_human", [_EVIDENCE, _PAGE]),
     "xgmi-link-errors": ("gpu-link-errors", "needs_human", [_EVIDENCE, _PAGE]),
     "gpu-no-driver": ("gpu-no-driver", "needs_human", [_EVIDENCE, _PAGE]),
+    "npu-isolated": ("gpu-fault-separate", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
+    "npu-wants-restart": ("gpu-fault-restart", "needs_human", [_EVIDENCE, _PAGE]),
+    "npu-job-fault": ("gpu-fault-watched", "open", []),
+    "npu-unknown-fault": ("gpu-fault-unknown", "open", []),
+    "npu-heartbeat": ("gpu-hung", "open", []),
+    "npu-smi-hung": ("gpu-tool-hung", "needs_human", [_EVIDENCE, _PAGE]),
     "ib-phy-errors": (
         "ib-phy-errors",
         "closed",

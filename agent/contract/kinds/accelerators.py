@@ -1,6 +1,6 @@
 """Kinds about accelerators that not every maker's driver has, or that have no XID: by vendor-neutral names."""
 
-from agent.contract.kinds.base import ERROR, FATAL, WARNING, Kind, field
+from agent.contract.kinds.base import ERROR, FATAL, INFO, WARNING, Kind, field
 
 _LINK_TYPE = field("link_type", "text", "xgmi (AMD) | hccs (Ascend) | roce (Ascend's own network ports)")
 _MESSAGE = field("message", "text", "the driver's text")
@@ -17,7 +17,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="gpu.hung",
-        component="gpu",
+        component="gpu,node",
         severity=ERROR,
         source="kernel log",
         summary="The driver waits in vain for an accelerator: for a ring, its queues, its firmware or its heartbeat.",
@@ -26,6 +26,7 @@ KINDS: tuple[Kind, ...] = (
             field("recovered", "bool", "the driver has ended what hung, and nothing else was lost"),
             _MESSAGE,
             field("ring", "text", "the ring", always=False),
+            field("device", "int", "number of the NPU, where the line names no address", always=False),
         ),
         example={
             "what": "ring",
@@ -36,7 +37,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="gpu.hardware_error",
-        component="gpu",
+        component="gpu,node",
         severity=ERROR,
         source="kernel log",
         summary="The driver reports an error of the accelerator's hardware that was not corrected. `deferred`: bad data that "
@@ -44,8 +45,11 @@ KINDS: tuple[Kind, ...] = (
         fields=(
             field("what", "text", "uncorrected | deferred | consumed | fatal"),
             _MESSAGE,
-            field("block", "text", "where: umc (the memory), gfx, sdma, mmhub, ...", always=False),
+            field(
+                "block", "text", "where: umc (the memory), gfx, sdma, mmhub, ...; aicore, aicpu", always=False
+            ),
             field("errors", "int", "how many", always=False),
+            field("device", "int", "number of the NPU, where the line names no address", always=False),
         ),
         example={
             "what": "uncorrected",
@@ -110,5 +114,57 @@ KINDS: tuple[Kind, ...] = (
             field("links", "text", "numbers of the missing ones"),
         ),
         example={"link_type": "xgmi", "down": 1, "active": 6, "links": "3"},
+    ),
+    Kind(
+        name="gpu.fault",
+        component="gpu",
+        severity=ERROR,
+        source="accelerator driver",
+        summary="An Ascend NPU has a fault code, or no longer (info). The level is what Huawei's scheduler does about it; one "
+        "that no table has is unknown.",
+        fields=(
+            field("code", "text", "eight hexadecimal digits; none: it is not well and gives no code"),
+            field(
+                "level",
+                "text",
+                "not_handle | sub_health | restart_request | restart_job | restart_npu_when_free | restart_npu | separate_npu "
+                "| unknown",
+            ),
+            field("active", "bool", "it is there"),
+            field("health", "text", "OK, Warning, Alarm, Critical, UNKNOWN"),
+            field("message", "text", "what npu-smi says of it; empty: nothing"),
+        ),
+        example={
+            "code": "80E18402",
+            "level": "separate_npu",
+            "active": True,
+            "health": "Alarm",
+            "message": "node type=HBM, sensor type=Memory, event state=multi-bit ECC",
+        },
+    ),
+    Kind(
+        name="gpu.tool_hung",
+        component="node",
+        severity=ERROR,
+        source="accelerator driver",
+        summary="A tool of the accelerators' maker did not end within its deadline, and was killed. Told once until it answers.",
+        fields=(
+            field("tool", "text", "npu-smi | hccn_tool"),
+            field("waited_s", "float", "deadline", "s"),
+            field("times", "int", "how many times since the agent started"),
+        ),
+        example={"tool": "npu-smi", "waited_s": 20.0, "times": 1},
+    ),
+    Kind(
+        name="gpu.tool_answers",
+        component="node",
+        severity=INFO,
+        source="accelerator driver",
+        summary="A tool that had to be killed ends in time again.",
+        fields=(
+            field("tool", "text", "npu-smi | hccn_tool"),
+            field("after_s", "float", "how long it did not", "s"),
+        ),
+        example={"tool": "npu-smi", "after_s": 90.0},
     ),
 )

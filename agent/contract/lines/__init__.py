@@ -6,6 +6,7 @@ A new area is one file beside this one and one line in `areas`.
 from collections.abc import Mapping
 
 from agent.contract.lines.amdgpu import AmdgpuArea
+from agent.contract.lines.ascend import AscendArea
 from agent.contract.lines.base import LIMIT, Area
 from agent.contract.lines.bond import BondArea
 from agent.contract.lines.crash import CrashArea
@@ -37,6 +38,7 @@ def areas(*, kept: bool = False, drivers: Mapping[str, str] = NO_DRIVERS) -> tup
         SxidArea(),
         NvidiaArea(),
         AmdgpuArea(),
+        AscendArea(),
         NicArea(),
         PcieArea(drivers),
         MemoryArea(),

@@ -71,7 +71,7 @@ class AmdgpuArea:
         *("gpu.driver_reset", "gpu.hung", "gpu.hardware_error", "gpu.bad_pages", "gpu.overheated"),
         *("gpu.link_errors", "gpu.off_bus", "gpu.init_failed"),
     )
-    distinguishing: ClassVar[tuple[str, ...]] = ("what", "state", "block", "counter", "exceeded")
+    distinguishing: ClassVar[tuple[str, ...]] = ("what", "device", "block", "state", "counter", "exceeded")
 
     def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
