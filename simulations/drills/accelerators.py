@@ -52,7 +52,13 @@ DRILLS: tuple[Drill, ...] = (
                 component=GPU,
                 fixes=(Fix.REBOOT, Fix.CYCLE_POWER),
                 symptoms=(
-                    event("gpu.driver_reset", GPU, _FATAL, state="failed", message="GPU reset(4) failed"),
+                    event(
+                        "gpu.driver_reset",
+                        GPU,
+                        _FATAL,
+                        state="failed",
+                        message="GPU reset end with ret = -62",
+                    ),
                 ),
                 recovery=(event("gpu.returned", GPU, _INFO, by="amdgpu"),),
             )
