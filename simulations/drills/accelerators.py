@@ -139,14 +139,6 @@ DRILLS: tuple[Drill, ...] = (
         heals=False,
     ),
     Drill(
-        name="npu-job-fault",
-        summary="An Ascend NPU has a fault code that harms one job.",
-        nodes="one",
-        ends="it is not healed; the incident stays as a note until the code is gone",
-        plan=_npu_fault("80C98008", "restart_request", Severity.WARNING),
-        heals=False,
-    ),
-    Drill(
         name="npu-unknown-fault",
         summary="An Ascend NPU has a fault code that no table has.",
         nodes="one",

@@ -101,7 +101,17 @@ PARTS = {
     *(
         f"AmdgpuArea.{name}"
         for name in (
-            *("_ERRORS", "_FATAL", "_CONSUMED", "_CREATED", "_BEGUN", "_DONE", "_NOT_DONE", "_RING", "_QUEUES"),
+            *(
+                "_ERRORS",
+                "_FATAL",
+                "_CONSUMED",
+                "_CREATED",
+                "_BEGUN",
+                "_DONE",
+                "_NOT_DONE",
+                "_RING",
+                "_QUEUES",
+            ),
             *("_FIRMWARE", "_LOST", "_OVER", "_NEAR", "_HOT", "_LINK", "_UNTRAINED", "_STARTED"),
         )
     ),

@@ -78,7 +78,6 @@ STORIES: dict[str, Expected] = {
     "gpu-no-driver": ("gpu-no-driver", "needs_human", [_EVIDENCE, _PAGE]),
     "npu-isolated": ("gpu-fault-separate", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
     "npu-wants-restart": ("gpu-fault-restart", "needs_human", [_EVIDENCE, _PAGE]),
-    "npu-job-fault": ("gpu-fault-watched", "open", []),
     "npu-unknown-fault": ("gpu-fault-unknown", "open", []),
     "npu-heartbeat": ("gpu-hung", "open", []),
     "npu-smi-hung": ("gpu-tool-hung", "needs_human", [_EVIDENCE, _PAGE]),
