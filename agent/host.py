@@ -45,6 +45,14 @@ class Host:
         except OSError:
             return default
 
+    def read_bytes(self, absolute: str, most: int) -> bytes:
+        """The first `most` bytes of a file, as they are; none when it cannot be read."""
+        try:
+            with open(f"{self.root}/{absolute}", "rb", buffering=0) as file:
+                return file.read(most) or b""
+        except OSError:
+            return b""
+
     def listdir(self, absolute: str) -> list[str]:
         """Names in a folder, sorted; empty when there is none."""
         try:

@@ -3,6 +3,7 @@
 from agent.collectors import collectors
 from agent.collectors.base import Collector, CollectorSetup
 from agent.config import AgentConfig
+from agent.contract.accelerators import ASCEND, DRIVERS
 from agent.host import Host
 from agent.remembered.last_known import LastKnown
 
@@ -23,6 +24,7 @@ def collectors_for(
             driver=host.nvidia_driver(),
             nics=nic_names(host),
             drivers=pci_drivers(host),
+            numbered=npu_numbers(host),
             lost_before=lost_before,
             remembered=known.values if known else {},
         )
@@ -36,9 +38,19 @@ def pci_drivers(host: Host) -> dict[str, str]:
     """PCI address with the function → kernel driver, of this machine's GPUs and network cards."""
     return {
         address: driver
-        for driver in ("nvidia", "mlx5_core")
+        for driver in (*sorted(DRIVERS), "mlx5_core")
         for address in host.listdir(f"/sys/bus/pci/drivers/{driver}")
         if address[:1].isdigit() and ":" in address
+    }
+
+
+def npu_numbers(host: Host) -> dict[int, str]:
+    """Device number → PCI address, of Ascend NPUs: `dev_id` of their driver's devices."""
+    folder = f"/sys/bus/pci/drivers/{ASCEND.driver}"
+    return {
+        int(number): address
+        for address in host.listdir(folder)
+        if (number := host.read(f"{folder}/{address}/dev_id")).isdigit() and len(number) < 5
     }
 
 

@@ -20,6 +20,7 @@ WITHOUT_SLOTS = {"agent/actions/action_setup.py"}
 CATCH_ALL = {"agent/supervisor.py", "agent/shared/tried.py", "brain/leader/supervisor.py"}
 # What the agent and the brain both have, in the same meaning: an action, and what it did.
 ON_BOTH_SIDES = {"Action", "Done"}
+MAKERS = re.compile(r"\b(?:nvidia|amd|amdgpu|ascend|huawei)\b", re.IGNORECASE)
 OUR_FOLDERS = (*CODE, "docs", "rules", "runbooks", "deploy", "tests")
 
 
@@ -183,6 +184,17 @@ def untidy(files: Collection[Path], root: Path = ROOT) -> list[str]:
     return messages
 
 
+def makers(root: Path = ROOT) -> list[str]:
+    """Where a module of the core names NVIDIA, AMD or Huawei's Ascend, in code, comment or text."""
+    folder = root / "brain/core"
+    return [
+        f"{path.relative_to(root)}:{number}: the core names {match[0]}: say GPU or accelerator, and let a kind carry the name"
+        for path in sorted(folder.rglob("*.py") if folder.is_dir() else root.rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (match := MAKERS.search(line)) is not None
+    ]
+
+
 def test_no_enum_is_compared_with_a_bare_string() -> None:
     """`state is RunState.HELD`, not `state == "held"`."""
     assert bare_strings() == []
@@ -211,6 +223,11 @@ def test_only_the_supervisors_catch_everything() -> None:
 def test_a_class_has_a_name_of_its_own() -> None:
     """Else a reader takes one for the other."""
     assert named_twice() == []
+
+
+def test_the_core_names_no_maker_of_accelerators() -> None:
+    """Kinds, rules and sources know whose a GPU or NPU is; what the core does with their facts is the same for all."""
+    assert makers() == []
 
 
 def test_what_we_depend_on_is_pinned() -> None:
@@ -260,6 +277,9 @@ ENUM = 'class Mood(StrEnum):\n    GLAD = "glad"\n\n\nclass Dog:\n    mood: Mood 
         (without_slots, "@dataclass\nclass Dog: ...\n", True),
         (without_slots, "@dataclass(slots=True)\nclass Dog: ...\n", False),
         (named_twice, "class Dog: ...\n\n\nclass Dog: ...\n", True),
+        (makers, '_WORDS = {"driver": "NVIDIA driver"}\n', True),
+        (makers, 'text = "nvidia.com/gpu: 7 of 8"\n', True),
+        (makers, "def amended(descending): ...\n", False),
         (named_twice, "class Done: ...\n\n\nclass Done: ...\nclass _Dog: ...\nclass _Dog: ...\n", False),
     ],
 )

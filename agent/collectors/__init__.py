@@ -10,6 +10,7 @@ from agent.collectors.gpu_heat import GpuHeatCollector
 from agent.collectors.gpu_links import GpuLinksCollector
 from agent.collectors.gpu_memory import GpuMemoryCollector
 from agent.collectors.gpu_minute import GpuMinuteCollector
+from agent.collectors.gpu_peer_links import GpuPeerLinksCollector
 from agent.collectors.gpu_power import GpuPowerCollector
 from agent.collectors.gpu_state import GpuStateCollector
 from agent.collectors.gpu_use import GpuUseCollector
@@ -22,6 +23,7 @@ from agent.collectors.link import LinkCollector
 from agent.collectors.mount import MountCollector
 from agent.collectors.nic import NicCollector
 from agent.collectors.node import NodeCollector
+from agent.collectors.npu_fault import NpuFaultCollector
 from agent.collectors.nvme import NvmeCollector
 from agent.collectors.optics import OpticsCollector
 from agent.collectors.service import ServiceCollector
@@ -40,6 +42,8 @@ COLLECTORS: tuple[type[Collector], ...] = (
     GpuHeatCollector,
     GpuPowerCollector,
     GpuMinuteCollector,
+    GpuPeerLinksCollector,
+    NpuFaultCollector,
     GpuLinksCollector,
     GpuStateCollector,
     InfinibandCollector,

@@ -25,6 +25,8 @@ class CollectorSetup:
     nics: Mapping[str, str] = field(default_factory=dict)
     # PCI address with the function → kernel driver, of the GPUs and cards.
     drivers: Mapping[str, str] = field(default_factory=dict)
+    # Number by which the driver's lines name an accelerator → its PCI address, where they name no address.
+    numbered: Mapping[int, str] = field(default_factory=dict)
     # The samples are lines of a log that somebody kept, and nothing else tells of its machine.
     kept: bool = False
     # Equal facts within this time are one event, seconds; 0: each is an event.

@@ -6,11 +6,10 @@ from typing import ClassVar
 from agent.collectors.base import Collector
 from agent.collectors.samples import Device, Looked, Sample
 from agent.contract import components
+from agent.contract.accelerators import vendor_of
 from agent.contract.errors import ContractError
 from agent.contract.messages import Severity, UnsentEvent
 
-_NVIDIA = 0x10DE
-_DISPLAY = 0x03  # PCI base class: VGA and 3D controllers
 _TYPES = {"pci": "pcie", "net": "link", "infiniband": "nic", "block": "disk"}
 _NOT_DISKS = ("loop", "ram", "zram")  # made by software, always coming and going
 _DRIVERS_KEPT = 4096
@@ -90,7 +89,7 @@ def _component(device: Device) -> str | None:
     try:
         if kind != "pcie":
             return components.check(f"{kind}/{device.sysname}")
-        if device.vendor == _NVIDIA and device.pci_class >> 16 == _DISPLAY:
+        if vendor_of(device.vendor, device.pci_class) is not None:
             return components.gpu(device.sysname)
         return f"pcie/{components.bdf(device.sysname)}"
     except ContractError:

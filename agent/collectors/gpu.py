@@ -1,4 +1,4 @@
-"""What NVML reports about GPUs and about itself: lost, returned, hung, absent, refused."""
+"""What NVML, or another maker's driver, reports about GPUs and about itself: lost, returned, hung, absent, refused."""
 
 from collections.abc import Iterable
 from typing import ClassVar, Self
@@ -8,13 +8,16 @@ from agent.collectors.samples import Gpu, NvmlState, Sample
 from agent.contract import components
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 
+# `{}`: who was asked.
 REASONS = {
-    "lost": "NVML: GPU is lost",
-    "not_found": "NVML no longer finds the GPU",
-    "reset_required": "NVML: the GPU requires a reset",
-    "unknown_error": "NVML: nothing that the GPU is asked is answered",
+    "lost": "{}: GPU is lost",
+    "not_found": "{} no longer finds the GPU",
+    "reset_required": "{}: the GPU requires a reset",
+    "unknown_error": "{}: nothing that the GPU is asked is answered",
     "unbound": "the GPU is on the PCI bus and no driver is bound to it",
+    "no_driver": "{} has not taken the GPU, which is on the PCI bus",
 }
+_NAMES = {"nvml": "NVML"}
 # nvmlReturn_t of nvmlInit where not the driver or a GPU is at fault. "Driver not loaded" is said of a driver that has GPUs when
 # /dev/nvidiactl is missing.
 _WHY_REFUSED = {4: "no_permission", 9: "no_device_files", 12: "no_library", 18: "other_version"}
@@ -96,8 +99,8 @@ class GpuCollector(Collector):
                     kind="gpu.returned",
                     component=components.gpu(gpu.bdf),
                     severity=Severity.INFO,
-                    data={"by": "nvml"},
-                    evidence=f"NVML answers again for {_where(gpu)} (was: {before})",
+                    data={"by": gpu.by},
+                    evidence=f"{_asked(gpu)} answers again for {_where(gpu)} (was: {before})",
                     age_s=age_s,
                 )
             ]
@@ -158,8 +161,14 @@ def _where(gpu: Gpu) -> str:
     return f"GPU{number} {gpu.bdf} {gpu.uuid}".rstrip()
 
 
+def _asked(gpu: Gpu) -> str:
+    return _NAMES.get(gpu.by, gpu.by)
+
+
 def _lost(gpu: Gpu, age_s: float) -> UnsentEvent:
     data: dict[str, Scalar] = {"reason": gpu.lost}
+    if gpu.by != "nvml":
+        data["by"] = gpu.by
     if gpu.index >= 0:
         data["index"] = gpu.index
     if gpu.uuid:
@@ -169,7 +178,7 @@ def _lost(gpu: Gpu, age_s: float) -> UnsentEvent:
         component=components.gpu(gpu.bdf),
         severity=Severity.FATAL,
         data=data,
-        evidence=f"{REASONS.get(gpu.lost, gpu.lost)}: {_where(gpu)}",
+        evidence=f"{REASONS.get(gpu.lost, gpu.lost).format(_asked(gpu))}: {_where(gpu)}",
         age_s=age_s,
     )
 
@@ -180,7 +189,7 @@ def _answers(gpu: Gpu, age_s: float) -> UnsentEvent:
         component=components.gpu(gpu.bdf),
         severity=Severity.INFO,
         data={"index": gpu.index},
-        evidence=f"NVML answers for {_where(gpu)}",
+        evidence=f"{_asked(gpu)} answers for {_where(gpu)}",
         age_s=age_s,
     )
 

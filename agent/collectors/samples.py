@@ -31,7 +31,7 @@ class Device:
     sysname: str
     # E.g. 0x030200 (3D controller); 0: not known.
     pci_class: int = 0
-    # PCI vendor, 0x10de is NVIDIA; 0: not known.
+    # PCI vendor (agent/contract/accelerators.py); 0: not known.
     vendor: int = 0
     driver: str = ""
     mono_s: float = 0.0
@@ -142,15 +142,18 @@ class GpuProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One NVML sample of a GPU. None: this driver or card does not report it."""
+    """One sample of an accelerator, a GPU or an NPU. None: this driver or card does not report it."""
 
+    # NVML's number, or the place in the order of addresses.
     index: int
     # `0000:3b:00`
     bdf: str
     uuid: str
     # Of the board; empty: not known.
     serial: str = ""
-    # Empty when it answers, else lost | not_found | reset_required | unknown_error | unbound.
+    # Who was asked: nvml | amdgpu | npu-smi.
+    by: str = "nvml"
+    # Empty when it answers, else lost | not_found | reset_required | unknown_error | unbound | no_driver.
     lost: str = ""
     # False: it is lost, more of what it was asked failed than worked, or it supports nothing at all.
     answers: bool = True
@@ -163,17 +166,17 @@ class Gpu:
     # Only read where the GPUs of a job are compared (agent/collectors/gpu_minute.py).
     sm_clock_mhz: int | None = None
     temperature_c: int | None = None
-    # Bit mask: nvmlClocksEventReasons.
+    # Bit mask: nvmlClocksEventReasons, for all vendors.
     slowdowns: int | None = None
     processes: tuple[GpuProcess, ...] = ()
-    # False: NVML does not report which processes there are.
+    # False: it is not reported which processes there are.
     holders_known: bool = True
     mono_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuHealth:
-    """All that NVML reports about a GPU besides Gpu, sent again when any of it has changed. Unknown values are left out.
+    """All that is known of a GPU or NPU besides Gpu, sent again when any of it has changed. Unknown values are left out.
 
     Counters: `ecc.<volatile|aggregate>.<corrected|uncorrected>.<total|dram|sram|l1|l2|register|texture|cbu>`,
     `remap.corrected|uncorrected` (rows), `remap.banks_max|high|partial|low|none` (spare rows left, in banks),
@@ -183,7 +186,9 @@ class GpuHealth:
     delivered). °C: `margin` (T.Limit), `memory_temp`, `tlimit.*`, `threshold.*`. mW: `power_limit`, `power_limit_default`.
     Others: `recovery_action` (field 230), `pcie.width|width_max|generation|generation_max`, `nvlink.links`,
     `nvlink.<link>.state` (1: active), `nvlink.<link>.effective_ber|symbol_ber` (as NVML encodes them),
-    `fabric.state|status|health`, `driver`, `vbios`, `model` (only where GPUs are compared).
+    `fabric.state|status|health`, `driver`, `vbios`, `model` (only where GPUs are compared). Of links that are not NVLinks:
+    `link.<xgmi|hccs|roce>.<link>.state` (1: active), `link.<type>.all.uncorrected`. Of AMD's GPUs the location of an ECC counter
+    is the block that the driver names: `gfx`, `sdma`, ...
     """
 
     index: int

@@ -121,6 +121,34 @@ class WallClock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NpuFaults:
+    """Which fault codes an Ascend NPU has now."""
+
+    # `0000:c1:00`
+    bdf: str
+    # OK | Warning | Alarm | Critical | UNKNOWN
+    health: str
+    # Eight hexadecimal digits each.
+    codes: tuple[str, ...] = ()
+    # What the tool says of the first of them.
+    said: str = ""
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolState:
+    """A vendor's tool did not end in time and was killed, or has ended in time again."""
+
+    # npu-smi | hccn_tool
+    tool: str
+    # hung | answers
+    state: str
+    args: str = ""
+    waited_s: float = 0.0
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuCard:
     """A GPU as the PCI bus and the driver know it. Empty: not known."""
 
@@ -203,4 +231,6 @@ NodeSample = (
     | Inventory
     | NvmeHealth
     | Optics
+    | NpuFaults
+    | ToolState
 )

@@ -19,6 +19,8 @@ RESTATED = frozenset(
             "gpu.nvlink_state",
             "gpu.nvlink_ber",
             "gpu.fabric",
+            "gpu.link_state",
+            "gpu.fault",
             "gpu.recovery_action",
             "gpu.setting",
         ),
@@ -59,6 +61,9 @@ SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "optics": ("memory of modules",),
     "inventory": ("/proc and /sys",),
     "power_caps": ("NVML",),
+    # Facts that are common to all makers have the kinds that NVML's have.
+    "amdgpu": ("accelerator driver", "NVML", "udev or NVML"),
+    "ascend": ("accelerator driver", "NVML", "udev or NVML"),
     "nvml": ("NVML", "udev or NVML"),
     "systemd": ("systemd",),
     "joblog": ("job log",),

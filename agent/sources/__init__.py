@@ -1,5 +1,7 @@
 """All sources. A new one is one file here, and its entry in `SOURCES`."""
 
+from agent.sources.amdgpu import AmdgpuSource
+from agent.sources.ascend import AscendSource
 from agent.sources.base import Source, SourceSetup
 from agent.sources.bond import BondSource
 from agent.sources.fabric_manager import FabricManagerSource
@@ -34,6 +36,8 @@ SOURCES: tuple[type[Source], ...] = (
     OpticsSource,
     InventorySource,
     NvmlSource,
+    AmdgpuSource,
+    AscendSource,
     PowerCapSource,
     SystemdSource,
     JobLogSource,

@@ -7,6 +7,7 @@ from agent.collectors.samples import Sample
 from agent.collectors.samples_node import GpuCard, Inventory, NicCard
 from agent.config import IB_ROOT
 from agent.contract import components
+from agent.contract.accelerators import NVIDIA, Vendor, vendor_of
 from agent.contract.errors import ContractError
 from agent.host import Host
 from agent.options import option
@@ -15,8 +16,8 @@ from agent.sources.poll import Poller
 
 _PCI = "/sys/bus/pci/devices"
 _DRIVER = "/proc/driver/nvidia"
-_NVIDIA = "0x10de"
-_DISPLAY = "0x03"  # PCI base class: VGA and 3D controllers
+_AMDGPU = "/sys/module/amdgpu/version"
+_ASCEND = "/usr/local/Ascend/driver/version.info"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,9 @@ class InventorySource(Source):
         return [
             Inventory(
                 kernel=host.kernel(),
-                driver=host.nvidia_driver(),
+                driver=host.nvidia_driver()
+                or host.read(_AMDGPU)
+                or _fields(host.read(_ASCEND), separator="=").get("Version", ""),
                 cpus=_cpus(host.read("/sys/devices/system/cpu/online")),
                 memory_mb=_memory_mb(host.read("/proc/meminfo")),
                 product=host.read("/sys/class/dmi/id/product_name"),
@@ -88,11 +91,22 @@ def _gpus(host: Host) -> list[GpuCard]:
     cards = []
     for address in host.listdir(_PCI):
         base = f"{_PCI}/{address}"
-        if host.read(f"{base}/vendor") != _NVIDIA or not host.read(f"{base}/class").startswith(_DISPLAY):
+        vendor = vendor_of(_hex(host.read(f"{base}/vendor")), _hex(host.read(f"{base}/class")))
+        if vendor is None or (vendor is not NVIDIA and host.path(f"{base}/physfn").exists()):
             continue
         try:
             bdf = components.bdf(address)
         except ContractError:
+            continue
+        if vendor is not NVIDIA:  # amdgpu has these files, Ascend's driver none
+            cards.append(
+                GpuCard(
+                    bdf=bdf,
+                    model=host.read(f"{base}/product_name") or _pci_name(vendor, host.read(f"{base}/device")),
+                    uuid=host.read(f"{base}/unique_id"),
+                    vbios=host.read(f"{base}/vbios_version"),
+                )
+            )
             continue
         details = _fields(host.read(f"{_DRIVER}/gpus/{address}/information"))
         cards.append(
@@ -129,6 +143,17 @@ def _nic(host: Host, ib_root: str, name: str) -> NicCard:
 def _fields(text: str, separator: str = ":") -> dict[str, str]:
     pairs = (line.partition(separator) for line in text.splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _pci_name(vendor: Vendor, device: str) -> str:
+    return f"{vendor.name} {device.removeprefix('0x')}" if device else ""
+
+
+def _hex(text: str) -> int:
+    try:
+        return int(text, 16)
+    except ValueError:
+        return 0
 
 
 def _known(text: str) -> str:

@@ -24,6 +24,7 @@ from agent.nvml.roll import Roll
 from agent.options import option
 from agent.process_owner import owner_of
 from agent.sources.base import Emit, Source, SourceSetup
+from agent.sources.pci_bus import ExpectedGpus, others_on_bus
 
 _PAUSES_S = (0.5, 2.0, 10.0, 30.0, 60.0)  # after the first, second, ... hang without an answer in between
 _LIKE_READY = ("ready", "answers")
@@ -36,12 +37,6 @@ class NvmlSourceOptions:
     """What an operator can set."""
 
     nvml_interval_s: float = option(1.0, "pause between NVML samples", unit="s", least=0.05)
-    expected_gpus: int = option(
-        0,
-        "GPUs that this node should have; 0: those on the PCI bus, or ever seen since the start",
-        least=0,
-        example=8,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +57,7 @@ class NvmlSource(Source):
 
     name: ClassVar[str] = "nvml"
     needs: ClassVar[str] = "libnvidia-ml.so.1 and the NVIDIA driver; reports once when they are absent"
-    options: ClassVar[tuple[type[Any], ...]] = (NvmlSourceOptions, GpuMinuteOptions)
+    options: ClassVar[tuple[type[Any], ...]] = (NvmlSourceOptions, ExpectedGpus, GpuMinuteOptions)
 
     def __init__(
         self,
@@ -83,6 +78,7 @@ class NvmlSource(Source):
         self._host = host
         self._timing = timing or Timing()
         self._env = dict(env or {})
+        self.expected = expected
         self._roll = Roll(bus or host, expected=expected, settle_s=self._timing.settle_s)
         self._pause = pause or NvmlPause()
         self._unkillable = Unkillable(kill=kill)
@@ -113,7 +109,8 @@ class NvmlSource(Source):
             timing=Timing(
                 interval_s=options.nvml_interval_s, clocks=setup.options(GpuMinuteOptions).compare_gpus
             ),
-            expected=options.expected_gpus,
+            # Of other makers' accelerators their own source says how many there should be.
+            expected=0 if others_on_bus(setup.host) else setup.options(ExpectedGpus).expected_gpus,
             pause=setup.pause,
         )
 

@@ -30,6 +30,8 @@ from brain.actions.slurm_rows import (
     suspended,
     written,
 )
+from brain.aside import aside
+from brain.glance import FileHangs
 from brain.hostlist import expand
 
 _STATE = re.compile(r"^ +State=(\S+)", re.MULTILINE)
@@ -227,8 +229,8 @@ class Cli:
         if self.conf is not None:  # without it they wait for a minute, and say nothing
             try:
                 async with asyncio.timeout(self.timeout_s):
-                    there = await asyncio.to_thread(self.conf.exists)
-            except TimeoutError:
+                    there = await aside(self.conf.exists, self.conf)
+            except (TimeoutError, FileHangs):
                 raise Unreachable(f"{self.conf} cannot be looked at: its file system hangs") from None
             if not there:
                 raise Refused(

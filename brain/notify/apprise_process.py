@@ -66,7 +66,9 @@ class _StatusInLog(logging.Handler):
 
 def main() -> None:
     """Asks once."""
-    with contextlib.suppress(OSError, ValueError):  # where a site allows less, or forbids it, the unit's own limit counts
+    with contextlib.suppress(
+        OSError, ValueError
+    ):  # where a site allows less, or forbids it, the unit's own limit counts
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     asked = json.loads(sys.stdin.buffer.read())
     from apprise import Apprise

@@ -9,7 +9,7 @@ from agent.contract.components import check
 from agent.contract.messages import Severity, UnsentEvent
 from tests.agent.golden import FIXTURES, MACHINES, golden, reported
 
-HEALTHY = ("h100-node", "a100-node", "cpu-node")
+HEALTHY = ("h100-node", "a100-node", "cpu-node", "mi300x-node", "ascend-910b-node")
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -6,6 +6,7 @@ Data only, and longer than a module may be: the areas' tests are one table, in w
 
 from typing import Any
 
+AMD = "amdgpu 0000:3d:00.0: amdgpu: "
 NVSWITCH = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): "
 # line, kind, component, severity, fields
 TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
@@ -43,6 +44,54 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing", "gpu.peermem", "node", "warning", {"what": "invalid_context"}),
     ("nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)", "gpu.peermem", "node", "error", {"what": "symbols"}),
     ("nvidia_peermem: disagrees about version of symbol ib_unregister_peer_memory_client", "gpu.peermem", "node", "error", {"what": "symbols"}),
+    # --- AMD's amdgpu, in the words of its source (agent/contract/lines/amdgpu.py) ---
+    (AMD + "GPU reset begin!", "gpu.driver_reset", "gpu/0000:3d:00", "error", {"state": "begun"}),
+    (AMD + "GPU jobs stop begin!", "gpu.driver_reset", "gpu/0000:3d:00", "error", {"state": "begun"}),
+    ("amdgpu 0000:3d:00.0: GPU reset begin!", "gpu.driver_reset", "gpu/0000:3d:00", "error", {"state": "begun"}),
+    (AMD + "GPU reset(2) succeeded!", "gpu.driver_reset", "gpu/0000:3d:00", "warning", {"state": "succeeded"}),
+    (AMD + "GPU reset(4) failed", "gpu.driver_reset", "gpu/0000:3d:00", "fatal", {"state": "failed"}),
+    (AMD + "GPU reset end with ret = -62", "gpu.driver_reset", "gpu/0000:3d:00", "fatal", {"state": "failed"}),
+    (AMD + "GPU Recovery Failed: -19", "gpu.driver_reset", "gpu/0000:3d:00", "fatal", {"state": "failed"}),
+    (AMD + "GPU mode1 reset failed", "gpu.driver_reset", "gpu/0000:3d:00", "fatal", {"state": "failed"}),
+    (AMD + "ASIC reset failed with error, -110 for drm dev, 0000:3d:00.0", "gpu.driver_reset", "gpu/0000:3d:00", "fatal", {"state": "failed"}),
+    (AMD + "GPU pre asic reset failed with err, -62 for drm dev, 0000:3d:00.0 ", "gpu.driver_reset", "gpu/0000:3d:00", "fatal", {"state": "failed"}),
+    (AMD + "ring sdma1.2 timeout, signaled seq=1201, emitted seq=1203", "gpu.hung", "gpu/0000:3d:00", "error", {"what": "ring", "ring": "sdma1.2", "recovered": False}),
+    (AMD + "ring comp_1.0.1 timeout, but soft recovered", "gpu.hung", "gpu/0000:3d:00", "warning", {"what": "ring", "recovered": True}),
+    (AMD + "qcm fence wait loop timeout expired", "gpu.hung", "gpu/0000:3d:00", "error", {"what": "queues"}),
+    (AMD + "The cp might be in an unrecoverable state due to an unsuccessful queues preemption", "gpu.hung", "gpu/0000:3d:00", "error", {"what": "queues"}),
+    (AMD + "MES might be in unrecoverable state, issue a GPU reset", "gpu.hung", "gpu/0000:3d:00", "error", {"what": "queues"}),
+    (AMD + "XCC 3: Queue preemption failed for queue with doorbell_id: 80004008", "gpu.hung", "gpu/0000:3d:00", "error", {"what": "queues"}),
+    (AMD + "SMU: I'm not done with your previous command: SMN_C2PMSG_66:0x00000012 SMN_C2PMSG_82:0x00000000", "gpu.hung", "gpu/0000:3d:00", "error", {"what": "firmware"}),
+    (AMD + "device lost from bus!", "gpu.off_bus", "gpu/0000:3d:00", "fatal", {"message": "device lost from bus!"}),
+    (AMD + "1 uncorrectable hardware errors detected in UMC block", "gpu.hardware_error", "gpu/0000:3d:00", "error", {"what": "uncorrected", "block": "umc", "errors": 1}),
+    (AMD + "socket: 2, die: 1 4 uncorrectable hardware errors detected in gfx block", "gpu.hardware_error", "gpu/0000:3d:00", "error", {"what": "uncorrected", "block": "gfx", "errors": 4}),
+    (AMD + "{7}socket: 2, die: 1, 1 new uncorrectable hardware errors detected in umc block", "gpu.hardware_error", "gpu/0000:3d:00", "error", {"what": "uncorrected", "block": "umc"}),
+    (AMD + "{7}socket: 2, die: 1, 3 new deferred hardware errors detected in umc block", "gpu.hardware_error", "gpu/0000:3d:00", "warning", {"what": "deferred", "block": "umc", "errors": 3}),
+    (AMD + "{7}socket: 2, die: 1, 2 new uncorrectable hardware errors detected in xgmi_wafl block", "gpu.link_errors", "gpu/0000:3d:00", "error", {"link_type": "xgmi", "counter": "uncorrected", "delta": 2}),
+    ("amdgpu 0000:3d:00.0: {1}uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!", "gpu.hardware_error", "gpu/0000:3d:00", "fatal", {"what": "fatal"}),
+    (AMD + "RAS poison consumption, unmap queue flow succeeded: client id 10", "gpu.hardware_error", "gpu/0000:3d:00", "error", {"what": "consumed"}),
+    (AMD + "{9}GPU reset for sdma RAS poison consumption is issued!", "gpu.hardware_error", "gpu/0000:3d:00", "error", {"what": "consumed"}),
+    (AMD + "{9}Poison is created", "gpu.hardware_error", "gpu/0000:3d:00", "warning", {"what": "deferred"}),
+    (AMD + "Saved bad pages 256 reaches threshold value 256", "gpu.bad_pages", "gpu/0000:3d:00", "fatal", {"pages": 256, "threshold": 256, "exceeded": True}),
+    (AMD + "RAS records:257 exceed threshold:256, GPU will not be initialized. Replace this GPU or increase the threshold", "gpu.bad_pages", "gpu/0000:3d:00", "fatal", {"pages": 257, "exceeded": True}),
+    (AMD + "RAS records:231 exceeds 90% of threshold:256", "gpu.bad_pages", "gpu/0000:3d:00", "warning", {"pages": 231, "exceeded": False}),
+    (AMD + "ERROR: GPU over temperature range(SW CTF) detected!", "gpu.overheated", "gpu/0000:3d:00", "fatal", {"what": "software"}),
+    (AMD + "ERROR: GPU HW Critical Temperature Fault(aka CTF) detected!", "gpu.overheated", "gpu/0000:3d:00", "fatal", {"what": "hardware"}),
+    (AMD + "XGMI PCS TrainingErr detected", "gpu.link_errors", "gpu/0000:3d:00", "warning", {"link_type": "xgmi", "counter": "TrainingErr"}),
+    (AMD + "XGMI3X16 PCS RxFifoUnderflowErr detected", "gpu.link_errors", "gpu/0000:3d:00", "warning", {"counter": "RxFifoUnderflowErr"}),
+    (AMD + "socket: 2, aid: 1, fw_status: 0x4b, xgmi link training failed", "gpu.link_errors", "gpu/0000:3d:00", "error", {"counter": "training_failed"}),
+    (AMD + "socket: 2, aid: 1, hbm: 0, fw_status: 0x4b, hbm memory test failed", "gpu.init_failed", "gpu/0000:3d:00", "fatal", {}),
+    (AMD + "Fatal error during GPU init", "gpu.init_failed", "gpu/0000:3d:00", "fatal", {"message": "Fatal error during GPU init"}),
+    ("amdgpu 0000:3d:00.0: probe with driver amdgpu failed with error -22", "gpu.init_failed", "gpu/0000:3d:00", "fatal", {"message": "failed with error -22"}),
+    ("amdgpu: probe of 0000:3d:00.0 failed with error -22", "gpu.init_failed", "gpu/0000:3d:00", "fatal", {}),
+    # --- Ascend's driver ---
+    ("[ascend] [devdrv] [devdrv_heart_beat_device_down 201] <kworker/u8:1:77,77> device 3 heart beat exception is detected, device heart beat broken.", "gpu.hung", "node", "fatal", {"what": "heartbeat", "device": 3}),
+    ("[ERROR] [devdrv] [devdrv_judge_device_work 318] <kworker/1:2:44> device(5) heart beat out of control.", "gpu.hung", "node", "fatal", {"what": "heartbeat", "device": 5}),
+    ("[ascend] [devdrv] [devdrv_manager_timer_task 321] <swapper/0:0,0> (Device=2 heart beat is lost, stop send h2d message ", "gpu.hung", "node", "fatal", {"device": 2}),
+    ("[ascend] [tsdrv] [tsdrv_hb_ts_down 402] <kworker/u8:1:77,77> [devid-6][tsid-0] heart beat exception is detected, process ts down exception.", "gpu.hung", "node", "fatal", {"device": 6}),
+    ("[ascend] [devdrv] [devdrv_heart_beat_ai_down 268] <kworker/u8:1:77,77> receive message ai core: 5 exception. dev_id(4)", "gpu.hardware_error", "node", "error", {"block": "aicore", "device": 4}),
+    ("[ascend] [devdrv] [devdrv_heart_beat_ai_down 254] <kworker/u8:1:77,77> receive message ai cpu: 1 heart beat exception. dev_id(4)", "gpu.hardware_error", "node", "error", {"block": "aicpu"}),
+    ("[ascend] [devdrv] [devdrv_heart_beat_ai_down 277] <kworker/u8:1:77,77> device(4) ts sysdma is broken.", "gpu.hardware_error", "node", "error", {"block": "sysdma", "device": 4}),
     # --- mlx5 and InfiniBand ---
     ("mlx5_core 0000:5e:00.0: poll_health:776:(pid 0): device's health compromised - reached miss count", "nic.driver", "nic/0000:5e:00.0", "fatal", {"what": "health_compromised", "address": "0000:5e:00.0"}),
     # What the firmware calls the trouble, and how bad, are its own words (health.c, hsynd_str).
@@ -302,6 +351,23 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 ORDINARY = [
+    # amdgpu: sums of what was told, corrected errors (the source amdgpu counts them), and what is well.
+    "[ascend] [devdrv] [devdrv_manager_online_save_devids 91] <init:1,1> dev_id(3) save in devids.",
+    "device 3 heart beat exception is detected, device heart beat broken.",  # of another driver
+    AMD + "{7}socket: 2, die: 1, 1 uncorrectable hardware errors detected in total in umc block",
+    AMD + "{7}socket: 2, die: 1, 3 new correctable hardware errors detected in umc block",
+    AMD + "0 uncorrectable hardware errors detected in umc block",
+    AMD + "MEM ECC is active.",
+    AMD + "GPU reset succeeded, trying to resume",
+    AMD + "GPU reset end with ret = 0",
+    AMD + "GPU recovery disabled.",
+    AMD + "GPU smu mode1 reset",
+    AMD + "XGMI: Add node 1, hive 0x5bd1e2a0c44f7a10.",
+    AMD + "Saved 2 pages to EEPROM table.",
+    AMD + "Reduce soft CTF limit to 95 (by an offset 5)",
+    AMD + "SMU: unknown command: index:12 param:0x00000000 message:GetMetricsTable",
+    "amdgpu: Virtual CRAT table created for CPU",
+    "amdgpu 0000:3d:00.0: enabling device (0000 -> 0002)",
     "Port module event: module 0, Cable plugged",
     "mlx5_core 0000:5e:00.0: Port module event: module 0, Cable plugged",
     "mlx5_core 0000:5e:00.0: mlx5_pcie_event:304:(pid 268): PCIe slot advertised sufficient power (75W).",

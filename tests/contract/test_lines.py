@@ -97,6 +97,25 @@ PARTS = {
         "NicArea._HEALTH",
         "PcieArea._NAMED",
     ),
+    # What stands behind amdgpu's name and address, or in the head that the lines of Ascend's driver have in common.
+    *(
+        f"AmdgpuArea.{name}"
+        for name in (
+            *(
+                "_ERRORS",
+                "_FATAL",
+                "_CONSUMED",
+                "_CREATED",
+                "_BEGUN",
+                "_DONE",
+                "_NOT_DONE",
+                "_RING",
+                "_QUEUES",
+            ),
+            *("_FIRMWARE", "_LOST", "_OVER", "_NEAR", "_HOT", "_LINK", "_UNTRAINED", "_STARTED"),
+        )
+    ),
+    "AscendArea._LINE",
     *("OomArea._RSS", "OomArea._UID", "FabricManagerArea._TROUBLE", "BondArea._HEAD"),
 }
 

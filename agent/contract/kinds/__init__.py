@@ -5,7 +5,18 @@ docs/reference.md is generated from this table.
 """
 
 from agent.contract.errors import ContractError
-from agent.contract.kinds import agent, fabric, gpu, host, kernel_lines, network, node, nvml, optics
+from agent.contract.kinds import (
+    accelerators,
+    agent,
+    fabric,
+    gpu,
+    host,
+    kernel_lines,
+    network,
+    node,
+    nvml,
+    optics,
+)
 from agent.contract.kinds.base import Field as Field
 from agent.contract.kinds.base import Kind as Kind
 from agent.contract.messages import UnsentEvent
@@ -15,6 +26,7 @@ KINDS: dict[str, Kind] = {
     for area in (
         gpu.KINDS,
         nvml.KINDS,
+        accelerators.KINDS,
         fabric.KINDS,
         network.KINDS,
         optics.KINDS,

@@ -102,14 +102,16 @@ KINDS: tuple[Kind, ...] = (
         component="gpu",
         severity=FATAL,
         source="NVML",
-        summary="NVML answers 'GPU is lost', or no longer shows a GPU that it had shown.",
+        summary="NVML, or another maker's driver, says that an accelerator is lost, or no longer shows one that it had shown.",
         fields=(
             field(
                 "reason",
                 "text",
-                "lost | not_found | reset_required | unknown_error (no call is answered) | unbound (on the PCI bus, no driver)",
+                "lost | not_found | reset_required | unknown_error (no call is answered) | unbound (on the PCI bus, no driver) "
+                "| no_driver (the same, of another maker than NVIDIA)",
             ),
-            field("index", "int", "NVML index", always=False),
+            field("by", "text", "who says so: amdgpu | npu-smi; absent: NVML", always=False),
+            field("index", "int", "NVML index, or the place among the node's accelerators", always=False),
             field("uuid", "text", "GPU UUID", always=False),
         ),
         example={"reason": "lost", "index": 3},
@@ -129,7 +131,7 @@ KINDS: tuple[Kind, ...] = (
         severity=INFO,
         source="udev or NVML",
         summary="A GPU that was lost or removed answers again.",
-        fields=(field("by", "text", "udev | nvml"),),
+        fields=(field("by", "text", "udev | nvml | amdgpu | npu-smi"),),
         example={"by": "nvml"},
     ),
     Kind(
@@ -137,8 +139,9 @@ KINDS: tuple[Kind, ...] = (
         component="gpu",
         severity=INFO,
         source="NVML",
-        summary="NVML answers for a GPU: only said when the node is told to look again (agent.look), of every GPU that does.",
-        fields=(field("index", "int", "NVML index"),),
+        summary="NVML, or another maker's driver, answers for an accelerator: only said when the node is told to look again "
+        "(agent.look), of every one that does.",
+        fields=(field("index", "int", "NVML index, or the place among the node's accelerators"),),
         example={"index": 3},
     ),
     Kind(

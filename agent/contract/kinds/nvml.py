@@ -35,7 +35,7 @@ KINDS: tuple[Kind, ...] = (
             field(
                 "location",
                 "text",
-                "dram | sram | l1 | l2 | register | texture | cbu | total (not known where)",
+                "dram | sram | l1 | l2 | register | texture | cbu | total (not known where), or a block of AMD's: gfx, sdma, ...",
             ),
             field("corrected", "bool", "the errors were corrected"),
             field(

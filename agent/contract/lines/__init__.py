@@ -5,6 +5,8 @@ A new area is one file beside this one and one line in `areas`.
 
 from collections.abc import Mapping
 
+from agent.contract.lines.amdgpu import AmdgpuArea
+from agent.contract.lines.ascend import AscendArea
 from agent.contract.lines.base import LIMIT, Area
 from agent.contract.lines.bond import BondArea
 from agent.contract.lines.crash import CrashArea
@@ -35,6 +37,8 @@ def areas(*, kept: bool = False, drivers: Mapping[str, str] = NO_DRIVERS) -> tup
     return (
         SxidArea(),
         NvidiaArea(),
+        AmdgpuArea(),
+        AscendArea(),
         NicArea(),
         PcieArea(drivers),
         MemoryArea(),

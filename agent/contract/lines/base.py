@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
 from agent.contract import components
+from agent.contract.accelerators import DRIVERS
 from agent.contract.errors import ContractError
 from agent.contract.messages import MAX_EVIDENCE, Scalar, Severity, UnsentEvent, clip
 
@@ -53,7 +54,7 @@ def device(driver: str, address: str) -> str:
         bdf = components.bdf(address)
     except ContractError:
         return components.NODE
-    if driver == "nvidia":
+    if driver in DRIVERS:
         return f"gpu/{bdf}"
     if driver == "mlx5_core":
         return component("nic", address.lower())

@@ -34,7 +34,7 @@ TOGETHER_S = 120.0  # nodes that fell ill within so long of each other count as 
 SLACK_S = 3600.0  # nodes of one cell are not first heard at one moment
 
 _WORDS = {
-    "driver": "NVIDIA driver",
+    "driver": "GPU driver",
     "gpu_vbios": "GPU VBIOS",
     "nic_firmware": "network firmware",
     "bios": "BIOS",

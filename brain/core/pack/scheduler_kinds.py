@@ -65,7 +65,7 @@ KINDS: tuple[Kind, ...] = (
             "have": 8,
             "usable": 7,
             "plugin_down": False,
-            "text": "nvidia.com/gpu: 7 of 8 allocatable",
+            "text": "7 of 8 GPUs allocatable",
         },
     ),
     Kind(

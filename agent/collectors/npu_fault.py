@@ -1,0 +1,119 @@
+"""Fault codes of Ascend NPUs, and tools that do not answer."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from agent.collectors.base import Collector
+from agent.collectors.samples import Sample
+from agent.collectors.samples_node import NpuFaults, ToolState
+from agent.contract import components
+from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
+from agent.contract.npu_fault_table import LEVELS
+
+UNKNOWN = "unknown"
+_NO_CODE = "none"  # it is not well, and gives no code
+_RANKS = {
+    "not_handle": Severity.INFO,
+    "sub_health": Severity.WARNING,
+    "restart_request": Severity.WARNING,
+    "restart_job": Severity.WARNING,
+    "restart_npu_when_free": Severity.ERROR,
+    "restart_npu": Severity.ERROR,
+    "separate_npu": Severity.FATAL,
+}
+
+
+class NpuFaultCollector(Collector):
+    """gpu.fault for each code when it appears and when it is gone; gpu.tool_hung and gpu.tool_answers."""
+
+    name: ClassVar[str] = "npu_fault"
+    wants: ClassVar[tuple[type, ...]] = (NpuFaults, ToolState)
+    kinds: ClassVar[tuple[str, ...]] = ("gpu.fault", "gpu.tool_hung", "gpu.tool_answers")
+
+    def __init__(self) -> None:
+        # Address → codes that were told as present.
+        self._present: dict[str, dict[str, None]] = {}
+        # Tool → since when it does not answer; and how often it hung.
+        self._since_s: dict[str, float] = {}
+        self._hangs: dict[str, int] = {}
+
+    def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector."""
+        if isinstance(sample, NpuFaults):
+            now = _codes(sample)
+            before, self._present[sample.bdf] = self._present.get(sample.bdf, {}), now
+            for code in [
+                *(one for one in now if one not in before),
+                *(one for one in before if one not in now),
+            ]:
+                yield _fault(sample, now_s, code, active=code in now)
+        elif isinstance(sample, ToolState):
+            yield from self._tool(sample, now_s)
+
+    def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
+        """See Collector."""
+        if isinstance(sample, NpuFaults):
+            for code in self._present.get(sample.bdf, {}):
+                yield _fault(sample, now_s, code, active=True)
+
+    def _tool(self, state: ToolState, now_s: float) -> Iterable[UnsentEvent]:
+        age_s = max(0.0, now_s - state.mono_s)
+        if state.state == "hung":
+            times = self._hangs[state.tool] = self._hangs.get(state.tool, 0) + 1
+            first = state.tool not in self._since_s
+            self._since_s.setdefault(state.tool, state.mono_s - state.waited_s)
+            if first:
+                data: dict[str, Scalar] = {
+                    "tool": state.tool,
+                    "waited_s": round(state.waited_s, 3),
+                    "times": times,
+                }
+                evidence = (
+                    f"{state.tool} {state.args} did not end within {state.waited_s:.0f} s and was killed"
+                )
+                yield _of_node("gpu.tool_hung", Severity.ERROR, data, evidence, age_s)
+        elif (since_s := self._since_s.pop(state.tool, None)) is not None:
+            after_s = round(max(0.0, state.mono_s - since_s), 3)
+            evidence = f"{state.tool} answers again after {after_s:.0f} s"
+            data = {"tool": state.tool, "after_s": after_s}
+            yield _of_node("gpu.tool_answers", Severity.INFO, data, evidence, age_s)
+
+
+def _codes(sample: NpuFaults) -> dict[str, None]:
+    """What an NPU that is well says is no fault; one that is not well and gives no code has one nevertheless."""
+    found = sample.codes or ((_NO_CODE,) if sample.health in ("Alarm", "Critical") else ())
+    return dict.fromkeys(found)
+
+
+def _fault(sample: NpuFaults, now_s: float, code: str, *, active: bool) -> UnsentEvent:
+    level = LEVELS.get(code, UNKNOWN)
+    data: dict[str, Scalar] = {
+        "code": code,
+        "level": level,
+        "active": active,
+        "health": clip(sample.health),
+        "message": clip(sample.said) if active else "",
+    }
+    severity = _RANKS.get(level, Severity.UNKNOWN) if active else Severity.INFO
+    evidence = f"fault {code} ({level}){': ' + sample.said if active and sample.said else ''}"
+    return UnsentEvent(
+        kind="gpu.fault",
+        component=components.gpu(sample.bdf),
+        severity=severity,
+        data=data,
+        evidence=clip(evidence if active else f"fault {code} is gone"),
+        age_s=max(0.0, now_s - sample.mono_s),
+    )
+
+
+def _of_node(
+    kind: str, severity: Severity, data: dict[str, Scalar], evidence: str, age_s: float
+) -> UnsentEvent:
+    return UnsentEvent(
+        kind=kind,
+        component=components.NODE,
+        severity=severity,
+        data=data,
+        evidence=clip(evidence),
+        age_s=age_s,
+    )
