@@ -55,7 +55,7 @@ def routes(
     async def show(_: web.Request) -> web.Response:
         try:
             return json_answer({"cell": brain.config.cell, "ca": files.ca()})
-        except ConfigError as error:
+        except (ConfigError, OSError) as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from error
 
     async def join(request: web.Request) -> web.Response:
@@ -87,6 +87,8 @@ def routes(
             raise web.HTTPForbidden(text=told(why(error))) from error
         except ConfigError as error:
             raise web.HTTPServiceUnavailable(text=told(str(error))) from error
+        except OSError as error:  # of a file that a node is told of
+            raise web.HTTPServiceUnavailable(text=f"{error.filename}: {error.strerror}") from error
         brain.note("access.joined", f"node {given['node']} has joined by token {given['id']}")
         return json_answer(
             {

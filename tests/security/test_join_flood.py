@@ -89,6 +89,17 @@ async def test_all_strangers_share_one_pace(tmp_path: Path, monkeypatch: pytest.
         assert (status, "is for nodes 'n*'" in answer["error"]) == (403, True)
 
 
+async def test_a_key_whose_public_half_is_gone_is_named(tmp_path: Path) -> None:
+    """Whoever joins is told which file it is, and comes again; the brain has no error of its own."""
+    async with console(tmp_path) as (url, view):
+        file = view.config.registry_file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        id_, secret = CellRegistry(file).make_token("n*", count=1, now=time.time(), lasts_s=3600)
+        given = {"id": id_, "secret": secret, "node": "n1", "public": public()}
+        status, answer = await ask(url, "/api/join", given)
+        assert (status, f"{view.config.signing_key.name}.pub" in answer["error"]) == (503, True)
+
+
 def test_refusals_are_noted_now_and_then_with_their_number() -> None:
     """One in a minute of each, few of all together, and the next note says how many were left out."""
     notes: list[str] = []
