@@ -16,6 +16,7 @@ from agent.contract.messages import Scalar
 Data = Mapping[str, Scalar]
 _RESETS = frozenset((1, 2, 4, 6, 7))  # recovery actions without which the GPU cannot be used
 _BACK = ("gpu.returned", "gpu.answers")
+_NPU_RESTARTS = ("restart_npu", "restart_npu_when_free")
 _USER_SPACE = ("no_permission", "no_device_files", "no_library", "other_version")
 _NETWORK_MODULES = ("mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "ib_ipoib", "rdma_cm", "rdma_ucm")
 
@@ -101,7 +102,28 @@ TABLE: tuple[Unfit, ...] = (
         when=lambda data: data["module"] in ("nvidia", "nvidia_uvm"),
         by="module",
     ),
+    Unfit(
+        kind="gpu.fault",
+        group=GPU,
+        text=lambda name, data: f"NPU {name} has fault code {data['code']}, which takes it out of service",
+        when=lambda data: bool(data["active"]) and data["level"] == "separate_npu",
+        by="code",
+    ),
     # --- only where the site asks for it ---
+    Unfit(
+        kind="gpu.fault",
+        group="degraded",
+        text=lambda name, data: f"NPU {name} has fault code {data['code']}, which wants a restart of it",
+        when=lambda data: bool(data["active"]) and data["level"] in _NPU_RESTARTS,
+        by="code",
+    ),
+    Unfit(
+        kind="gpu.link_state",
+        group="degraded",
+        text=lambda name, data: f"GPU {name} has {data['down']} {data['link_type']} links down",
+        when=lambda data: _number(data, "down") > 0,
+        by="link_type",
+    ),
     Unfit(
         kind="gpu.sram_threshold",
         group="degraded",

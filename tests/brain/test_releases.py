@@ -61,7 +61,7 @@ def test_ever_more_nodes_with_one_driver() -> None:
     assert (found.scope, found.node, found.runbook) == (f"release/driver/{NEW}", "", "")
     text = found.evidence[0].text
     assert text.startswith(
-        "5 of 45 nodes with NVIDIA driver 580.82.07 had XID 119 within 5 days, and 0 of 155 with others"
+        "5 of 45 nodes with GPU driver 580.82.07 had XID 119 within 5 days, and 0 of 155 with others"
     )
     assert "p = 0.0005, 2 questions asked" in text
     xid(story, 7 * DAY + 10, "n39")

@@ -50,7 +50,12 @@ def test_a_node_whose_gpu_is_dead_is_drained_and_stays_off() -> None:
     assert [one.cause for one in made.timeline.incidents.values() if one.state != "settling"] == ["gpu-lost"]
 
 
-TICKETS = {"dirty-fibre"}  # people do what is to be done, and no runbook
+TICKETS = {
+    "dirty-fibre",
+    "gpu-pages-near",
+    "npu-heartbeat",
+    "npu-unknown-fault",
+}  # people do what is to be done, and no runbook
 
 
 def test_in_observe_mode_nothing_is_done() -> None:

@@ -287,7 +287,7 @@ async def test_wrong_requests_are_answered_with_a_sentence(server: real.NatsServ
     """An unknown drill, an unknown node, a node for a drill of all nodes, a broken request."""
     async with running(SimulatedFleet(config(server, tmp_path))), intake(server.url) as taking:
         for name, node, message in [
-            ("gpu-on-fire", "", "there is no drill 'gpu-on-fire': did you mean gpu-needs-reset?"),
+            ("gpu-on-fire", "", "there is no drill 'gpu-on-fire': did you mean gpu-needs-reset"),
             ("gpu-off-bus", "n7", "'n7' is not a simulated node (have: sim-01"),
             ("sm-failover", "sim-01", "affects all nodes"),
         ]:

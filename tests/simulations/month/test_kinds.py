@@ -145,6 +145,17 @@ LEFT_OUT = {
     *("drained-by-others", "jobs-wait-long", "ib-switch-down"),
     # Of what optical modules say of themselves: a month's ports have errors by their counters.
     *("optics-receive-low", "optics-laser-dying", "optics-hot", "optics-other"),
+    # Of accelerators of other makers: a month's machines have NVIDIA's GPUs.
+    *(
+        "gpu-reset-failed",
+        "gpu-driver-reset",
+        "gpu-hung",
+        "gpu-hung-unnamed",
+        "gpu-link-down",
+        "gpu-link-errors",
+    ),
+    *("gpu-overheated", "gpu-pages-near", "gpu-no-driver", "gpu-tool-hung"),
+    *("gpu-fault-separate", "gpu-fault-restart", "gpu-fault-watched", "gpu-fault-unknown"),
     # The same faults as those of kinds, in other words.
     *("gpu-unbound", "gpu-unowned", "gpu-suspected", "gpu-ecc-found-off", "mount-bad"),
     *("ib-errors-after-correction", "ib-port-unconfigured"),
