@@ -150,7 +150,6 @@ LEFT_OUT = {
         "gpu-reset-failed",
         "gpu-driver-reset",
         "gpu-hung",
-        "gpu-hung-unnamed",
         "gpu-link-down",
         "gpu-link-errors",
     ),
