@@ -142,7 +142,7 @@ def test_why_not_says_how_long_after_its_cause_a_node_fell_ill() -> None:
 
 
 def test_one_node_beside_a_closed_place_is_told_and_healed() -> None:
-    """Ann closes the cause of seven nodes of a leaf switch; a node of the next leaf switch of their row fails an hour later. The
+    """Ann closes the cause of seven nodes of a leaf switch; a node of the next leaf switch of their row fails 20 minutes later. The
     row has eight by then, but seven are what she has closed: the node has an incident and a remedy of its own.
     """
     places = {f"n{number}": Place(leaf=f"l{number // 8}", row=f"w{number // 16}") for number in range(160)}
@@ -155,8 +155,8 @@ def test_one_node_beside_a_closed_place_is_told_and_healed() -> None:
     (leaf,) = [one for one in story.incidents() if one.state is IncidentState.OPEN]
     assert leaf.scope == "leaf/l0"
     story.say(CLOSED_AT, "close", id=leaf.id)
-    story.event(3700, "link.state", "link/eth1", "n9", up=False)
-    story.run(5000)
+    story.event(1200, "link.state", "link/eth1", "n9", up=False)
+    story.run(2500)
     since = [one.scope for one in story.incidents() if one.opened_at > CLOSED_AT]
     assert since == ["link/n9/eth1"]
     assert {node for node, _ in story.actions()} == {"n9"}

@@ -34,6 +34,7 @@ GATES = core(
     "gates_of_drains",
     "gates_of_waits",
     "steps_patience",
+    "lost_drains",
 )
 
 INCIDENTS = core("incidents", "incidents_over", "incidents_again", "explained")
@@ -56,7 +57,11 @@ def agent(*names: str) -> tuple[str, ...]:
 
 
 MODULES = (
-    Module(name="gates", path="brain/core/healing/gates.py", tests=GATES),
+    Module(
+        name="gates",
+        path="brain/core/healing/gates.py",
+        tests=(*GATES, "tests/brain/test_closed_causes.py"),
+    ),
     Module(name="budgets", path="brain/core/healing/budgets.py", tests=GATES),
     Module(name="limits", path="brain/core/healing/limits.py", tests=GATES),
     Module(name="approvals", path="brain/core/healing/approvals.py", tests=core("approvals")),

@@ -206,9 +206,11 @@ def shared(case: Case) -> Verdict | None:
     for place in (*ctx.compiled.topology.above(node),) if node else ():
         for symptom in ctx.index.active.get(place, {}).values():
             alone_in_s = at_once.alone_in_s(ctx, symptom, node)
-            if alone_in_s <= 0 or not _counts_one_of(ctx, symptom, case.incident):
-                continue
-            if closed_places.counts_too_few(ctx, symptom, node):
+            if (
+                alone_in_s <= 0
+                or not _counts_one_of(ctx, symptom, case.incident)
+                or closed_places.counts_too_few(ctx, symptom, node)
+            ):
                 continue
             reason = (
                 f"{len(symptom.members)} nodes of {symptom.scope} show it: the cause is taken to be shared"

@@ -177,7 +177,8 @@ def test_what_disrupts_waits_until_it_is_drained_again(also: tuple[Given, ...]) 
     answered(cell, says(NEW))
     verdict = cell.asks(gates.kept_out)
     assert verdict is not None
-    assert verdict.answer is Decision.HOLD
+    assert (verdict.answer, verdict.gate) == (Decision.HOLD, "kept_out")
+    assert verdict.retry_s == gates.ASKED_S
     assert "drained again" in verdict.reason
     answered(cell, replace(says(NEW, "inc-1"), id="j2"))
     assert cell.asks(gates.kept_out) is None
