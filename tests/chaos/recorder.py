@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -61,7 +62,7 @@ def _recorded(action: Action) -> Action:
     return made(action)
 
 
-_attempt: ContextVar[str] = ContextVar("_attempt")
+_attempt: ContextVar[str] = ContextVar("_attempt", default="")  # empty: a question, for no action
 
 
 def brain(config: BrainConfig, write: Write) -> None:
@@ -69,12 +70,13 @@ def brain(config: BrainConfig, write: Write) -> None:
 
     def make(config: BrainConfig, nodes: NodeCommands, stack: AsyncExitStack, ask: Request) -> SiteActions:
         async def recorded(node: str, body: bytes, timeout_s: float) -> bytes:
-            write(f"brain-{config.brain} {_attempt.get()}")
+            if attempt := _attempt.get():
+                write(f"brain-{config.brain} {attempt}")
             return await ask(node, body, timeout_s)
 
         made = simulated_brain.make(config, nodes, stack, recorded)
         actions = {name: _recorded(action) for name, action in made.actions.items()}
-        return SiteActions(actions=actions, schedulers=made.schedulers)
+        return replace(made, actions=actions)
 
     serve(config, make=make)
 

@@ -59,6 +59,8 @@ def test_what_waits_for_a_person_is_decided(waits: str, runs: list[dict[str, str
         ([], 1),
         ([{"id": "i", "node": "n1", "cause": "x", "state": "closed"}], 0),
         ([{"id": "i", "node": "n1", "cause": "x", "state": "healing"}], 1),
+        ([{"id": "i", "node": "n1", "cause": "x", "state": "open", "runbook": ""}], 0),
+        ([{"id": "i", "node": "n1", "cause": "x", "state": "open", "runbook": "r"}], 1),
         ([{"id": "i", "node": "", "cause": "shared-x", "state": "needs_human"}], 0),
         ([{"id": "i", "node": "n2", "cause": "x", "state": "closed"}], 1),
     ],

@@ -11,6 +11,7 @@ from tests.chaos.outside import Received
 TOLD_WITHIN_S = 15.0
 SEEN_LATE_S = 5.0  # how far our own looks may be off on a loaded machine
 DECIDED = ("closed", "explained", "needs_human")
+TICKET = ("open", "")  # state and runbook: no remedy is known, and it is with people from the beginning
 APPROVE = "gpuward approve"  # in why a run is held: it goes on when a person has said so
 
 
@@ -79,6 +80,7 @@ def undecided(
             f"{one.drill} on {one.node}: {incident['id']} ({incident['cause']}) is {incident['state']}"
             for incident in mine
             if incident["state"] not in DECIDED
+            and (incident["state"], incident.get("runbook")) != TICKET
             and "switched" not in incident.get("waits", "")
             and not any(_asks(run) for run in runs(incident["id"])[-1:])
         ]
