@@ -135,7 +135,7 @@ def locked(lock: Path) -> Iterator[None]:
                 raise ConfigError(
                     f"{lock}: another process holds it for {LOCK_WITHIN_S:g} s: find it with `fuser`, and end it"
                 )
-            time.sleep(_LOCK_POLL_S)
+            time.sleep(_LOCK_POLL_S)  # flock has no time limit of its own
         yield
     finally:
         os.close(handle)

@@ -164,7 +164,7 @@ def _connect(connection: socket.socket, path: str, end_s: float) -> None:
         except BlockingIOError:
             if time.monotonic() >= end_s:
                 raise TimeoutError from None
-            time.sleep(0.002)
+            time.sleep(0.002)  # a socket that is full tells nobody when it has room again
         else:
             return
 

@@ -142,8 +142,8 @@ def test_why_not_says_how_long_after_its_cause_a_node_fell_ill() -> None:
 
 
 def test_one_node_beside_a_closed_place_is_told_and_healed() -> None:
-    """Ann closes the cause of seven nodes of a leaf switch; a node of the next leaf switch of their row fails 20 minutes later. The
-    row has eight by then, but seven are what she has closed: the node has an incident and a remedy of its own.
+    """Ann closes the cause of seven nodes of a leaf switch; a node of the next leaf switch of their row fails 20 minutes later.
+    The row has eight by then, but seven are what she has closed: the node has an incident and a remedy of its own.
     """
     places = {f"n{number}": Place(leaf=f"l{number // 8}", row=f"w{number // 16}") for number in range(160)}
     story = Story(pack(places=places))

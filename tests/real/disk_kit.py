@@ -124,7 +124,7 @@ def file_server(folder: Path) -> Iterator[FileServer]:
             while not folder.is_mount():
                 assert process.poll() is None, f"{' '.join(argv)} has ended"
                 assert time.monotonic() < deadline_s, "bindfs serves the folder"
-                time.sleep(0.02)
+                time.sleep(0.02)  # before it looks again, until the deadline
             yield FileServer(process)
         finally:
             subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -1,11 +1,9 @@
 """What others set on a node beside what we set there, on a real API server: it stays theirs (law 3)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from brain.actions import kube as module
 from brain.actions.kube import Kubernetes
 from brain.actions.marks import Mark
 from tests.real import kube_plane
@@ -17,28 +15,6 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 ONE, OTHER = (Mark(incident=name, why="gpu-lost") for name in ("inc-1", "inc-2"))
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Plane]:
-    """One control plane for all."""
-    with kube_plane.plane() as made:
-        yield made
-
-
-@pytest.fixture
-def plane(shared: Plane) -> Plane:
-    """Without pods, and with all nodes in service."""
-    shared.clean()
-    return shared
-
-
-@pytest.fixture
-async def kube(plane: Plane) -> AsyncIterator[Kubernetes]:
-    """As `[schedulers.k8s]` would build it."""
-    made = module.build("k8s", {"type": "kubernetes", "kubeconfig": plane.kubeconfig}, "schedulers.k8s")
-    yield made
-    await made.close()
 
 
 def taints(plane: Plane) -> set[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,20 +22,6 @@ pytestmark = [
     pytest.mark.skipif(bool(kube_plane.missing()), reason=kube_plane.missing() or "-"),
     pytest.mark.timeout(300),
 ]
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Plane]:
-    """One control plane for all."""
-    with kube_plane.plane() as made:
-        yield made
-
-
-@pytest.fixture
-def plane(shared: Plane) -> Plane:
-    """Without pods, and with all nodes in service."""
-    shared.clean()
-    return shared
 
 
 @pytest.fixture

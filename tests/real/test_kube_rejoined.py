@@ -1,7 +1,6 @@
 """A Node object is deleted under our drain, and its node joins anew, on a real API server (decision 112)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from agent.contract.errors import ActionError, Refused
 from agent.shared.tasks import Tasks
 from brain import fence
-from brain.actions import kube as module
 from brain.actions import scheduler as actions
 from brain.actions.base import Order
 from brain.actions.kube import Kubernetes
@@ -30,28 +28,6 @@ pytestmark = [
     pytest.mark.skipif(bool(kube_plane.missing()), reason=kube_plane.missing() or "-"),
     pytest.mark.timeout(300),
 ]
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Plane]:
-    """One control plane for all."""
-    with kube_plane.plane() as made:
-        yield made
-
-
-@pytest.fixture
-def plane(shared: Plane) -> Plane:
-    """Without pods, and with all nodes in service."""
-    shared.clean()
-    return shared
-
-
-@pytest.fixture
-async def kube(plane: Plane) -> AsyncIterator[Kubernetes]:
-    """As `[schedulers.k8s]` would build it."""
-    made = module.build("k8s", {"type": "kubernetes", "kubeconfig": plane.kubeconfig}, "schedulers.k8s")
-    yield made
-    await made.close()
 
 
 def order(**params: Any) -> Order:
@@ -156,7 +132,7 @@ class Brain:
             replica=self,  # type: ignore[arg-type]  # two of its members
             questions=JobQuestions(
                 schedulers=lambda _: kube,
-                leadership=self,  # type: ignore[arg-type]
+                leadership=self,  # type: ignore[arg-type]  # as above
                 writer=self,  # type: ignore[arg-type]  # one of its methods
                 background=self.background,
             ),

@@ -74,7 +74,7 @@ def drop_by_drop(connected: socket.socket) -> None:
     """Each byte comes in time for its own limit."""
     while True:
         connected.sendall(b"2")
-        time.sleep(0.05)
+        time.sleep(0.05)  # the attack: as slow as that
 
 
 def one_line(connected: socket.socket) -> None:

@@ -19,7 +19,7 @@ def announced_only(folder: Path) -> int:
     """The change of a file before which it must be killed so that its key is announced, and not in its place."""
     for at in count():
         config = new_cell(folder / str(at))
-        assert killed(at, lambda config=config: KeyRotation(config).replace_compromised())  # type: ignore[misc]
+        assert killed(at, lambda config=config: KeyRotation(config).replace_compromised())  # type: ignore[misc]  # a default of a lambda has no type
         if stands_open(config):
             return at
     raise AssertionError

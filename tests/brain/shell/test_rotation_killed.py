@@ -105,7 +105,7 @@ def test_a_rotation_that_is_killed_anywhere_is_whole_when_it_was_done_again(
         for before in range(number):
             step(config, kind, before)
             online.hears(KeyRotation(config))
-        died = killed(at, lambda config=config: step(config, kind, number))  # type: ignore[misc]  # bound now
+        died = killed(at, lambda config=config: step(config, kind, number))  # type: ignore[misc]  # a default of a lambda has no type
         authority, rotation = Authority(config.cell_dir), KeyRotation(config)
         online.hears(rotation)
         signing_key.check(config)
@@ -138,7 +138,7 @@ def test_a_stolen_key_is_never_trusted_again(under_way: int, tmp_path: Path) -> 
             step(config, KeyKind.SIGNING, number)
             online.hears(rotation)
         stolen = set(rotation.in_force())
-        died = killed(at, lambda config=config: KeyRotation(config).replace_compromised())  # type: ignore[misc]
+        died = killed(at, lambda config=config: KeyRotation(config).replace_compromised())  # type: ignore[misc]  # a default of a lambda has no type
         signing_key.check(config)
         online.hears(rotation)
         revoked = not online.keys
@@ -185,7 +185,7 @@ def test_take_that_is_killed_anywhere_is_whole_when_it_was_said_again(story: str
         for _ in range(0 if "compromised" not in story else 2 if "twice" in story else 1):
             KeyRotation(first).replace_compromised()
         shared = cell_shared.gathered(first)
-        died = killed(at, lambda config=second, shared=shared: cell_shared.take(config, shared, NOW_S))  # type: ignore[misc]
+        died = killed(at, lambda config=second, shared=shared: cell_shared.take(config, shared, NOW_S))  # type: ignore[misc]  # a default of a lambda has no type
         signing_key.check(second)
         cell_shared.take(second, shared, NOW_S)
         again = cell_shared.gathered(second)
