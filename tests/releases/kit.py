@@ -1,10 +1,8 @@
 """Reads what `python -m tests.releases` has kept, and installs a released version beside this one."""
 
-import io
 import lzma
 import stat
 import sys
-import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import orjson
 
 from brain.core.state import State
+from tests.tars import unpack
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "releases"
 CELL = "c"
@@ -68,10 +67,7 @@ def summary(state: State) -> dict[str, object]:
 
 def install(version: str, folder: Path) -> Path:
     """Unpacks a released version, to run with this environment's libraries; the folder of its two programs."""
-    with tarfile.open(
-        fileobj=io.BytesIO(lzma.decompress((FOLDER / version / "source.tar.xz").read_bytes()))
-    ) as kept:
-        kept.extractall(folder / "source", filter="data")
+    unpack(lzma.decompress((FOLDER / version / "source.tar.xz").read_bytes()), folder / "source")
     programs = folder / "bin"
     programs.mkdir()
     for name, module in ENTRY.items():
