@@ -119,7 +119,7 @@ async def test_why_a_rule_does_not_match_is_answered_by_a_running_brain(tmp_path
         after = await cli(whole, "explain", "--why-not", "gpu-lost", lost)
         assert "gpu.returned on gpu/0000:3b:00" in after.output, after.output
         for rule, scope, hint in (
-            ("gpu-lots", lost, "did you mean gpu-lo"),
+            ("gpu-lots", lost, "did you mean gpu-lost"),
             ("gpu-lost", "gpu/n2/x", "no node 'n2'"),
             ("gpu-lost", "n1", "did you mean node/n1?"),
         ):

@@ -284,10 +284,10 @@ async def test_no_command_runs_twice_over_a_restart_of_the_fleet(
 
 
 async def test_wrong_requests_are_answered_with_a_sentence(server: real.NatsServer, tmp_path: Path) -> None:
-    """An unknown drill, an unknown node, a node for a drill of all nodes, a broken request."""
+    """A misspelt drill, an unknown node, a node for a drill of all nodes, a broken request."""
     async with running(SimulatedFleet(config(server, tmp_path))), intake(server.url) as taking:
         for name, node, message in [
-            ("gpu-on-fire", "", "there is no drill 'gpu-on-fire': did you mean gpu-needs-reset"),
+            ("gpu-needs-rest", "", "there is no drill 'gpu-needs-rest': did you mean gpu-needs-reset"),
             ("gpu-off-bus", "n7", "'n7' is not a simulated node (have: sim-01"),
             ("sm-failover", "sim-01", "affects all nodes"),
         ]:

@@ -63,10 +63,10 @@ def form(scope: str) -> str:
 
 
 def have(name: str, known: list[str], *, shown: int = _SHOWN) -> str:
-    """Returns the end of an error: which of the names that exist may be meant, or the first `shown` of them."""
+    """Returns the end of an error: names that may be meant, the closest first, or the first `shown` of them."""
     close = get_close_matches(name, known, n=_SHOWN)
     if close:
-        return said(": did you mean {names}?", names=", ".join(sorted(close)))
+        return said(": did you mean {names}?", names=", ".join(close))
     if not known:
         return said(": none is known")
     return said(
