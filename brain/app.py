@@ -272,7 +272,7 @@ async def run(
         beats = Beats()
         requests = NodeRequests(config.cell)
         announcer = Announcer(requests, beats, TrustFile(config.cell_dir))
-        nodes = Nodes(requests, signer, beats, leadership.may_act, announce=announcer.tell)
+        nodes = Nodes(requests, signer, beats, leadership.may_act, announcer=announcer)
         reports = NodeReports(writer.append_or_drop, standing=replica.standing)
         commands = AwaitedCommands(nodes, nats=nats, lease=lease, foreign=reports.foreign_result)
         own = make(config, commands, stack, requests.ask)

@@ -22,6 +22,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "stale_s": (1, 86_400),
     "approval_s": (60, 7 * 86_400),
     "reopens_s": (0, 86_400),
+    "restart_lost_nodes_s": (0, 7 * 86_400),
     "breaker_runs": (1, 10_000),
     "breaker_within_s": (60, 7 * 86_400),
     "same_cause_nodes": (1, 10_000),
@@ -35,6 +36,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "group_at_least": (0, 10_000),
     "group_within_s": (1, 3600),
 }
+LEAST_LOST_S = 600.0
 
 
 def check(settings: Settings) -> None:
@@ -45,6 +47,11 @@ def check(settings: Settings) -> None:
         for value in found if isinstance(found, tuple) else (found,):
             if not least <= value <= most:
                 wrong.add(f"settings.{name}: {value:g} is not {least:,g} to {most:,g}")
+    if 0 < settings.restart_lost_nodes_s < LEAST_LOST_S:
+        wrong.add(
+            f"settings.restart_lost_nodes_s: {settings.restart_lost_nodes_s:g} is less than a server may take to boot: "
+            f"give at least {LEAST_LOST_S:g}, or 0 for never"
+        )
     if not settings.page_repeat_s:
         wrong.add("settings.page_repeat_s: a page must be repeated some time: give at least one pause")
     wrong.end(ValueError)

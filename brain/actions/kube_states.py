@@ -26,13 +26,15 @@ def node(name: str, found: Mapping[str, Any], gpu_resource: str, now_s: float) -
     unready = (
         bool(ready) and ready.get("status") != "True" and not cordoned
     )  # a node in somebody's hands restarts
+    why = f"{ready.get('reason') or ''}: {ready.get('message') or ''}".strip(": ")
     return NodeSaid(
         node=name,
         unusable=("NotReady" if ready.get("status") == "False" else "NotReady (not heard)")
         if unready
         else "",
         unusable_s=_age_s(ready.get("lastTransitionTime"), now_s),
-        why=f"{ready.get('reason') or ''}: {ready.get('message') or ''}".strip(": ") if unready else "",
+        why=why if unready else "",
+        lost=f"NotReady (not heard): {why}" if ready.get("status") == "Unknown" else "",
         drained="cordoned" if cordoned and not by_us else "",
         gpus=_gpus(status, gpu_resource),
         gpus_text=gpu_resource,

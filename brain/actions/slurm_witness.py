@@ -106,11 +106,15 @@ def said(node: str, row: NodeRow) -> NodeSaid:
     out = DRAIN in row.flags or (DOWN in row.flags and not slurms)
     planned = out or bool(row.flags & set(_ON_PURPOSE))
     bad = [] if planned else sorted(flag for flag in _UNUSABLE if flag in row.flags)
+    theirs = bool(row.reason) and not slurms and of_a_person(row.reason)
+    # `sinfo` writes a drained node that is DOWN as drained*: whether it is heard is all that counts here
+    lost = SILENT in row.flags and not row.flags & set(_ON_PURPOSE) and not theirs
     others = out and not fewer and of_a_person(row.reason)
     return NodeSaid(
         node=node,
         unusable="+".join(bad),
         why=row.reason,
+        lost=f"{SILENT}: {row.reason}".rstrip(": ") if lost else "",
         drained=(row.reason or "without a reason") if others else "",
         drained_by=row.by if others else "",
         gpus=(int(fewer[2]), int(fewer[1])) if fewer else (0, 0),

@@ -56,6 +56,8 @@ class NodeSaid:
     # For so long, where the scheduler says it; None: since it was first seen
     unusable_s: float | None = None
     why: str = ""
+    # It hears nothing of the node, whatever was said of it (drained, cordoned): in its words; empty: it does
+    lost: str = ""
     # Somebody else has drained it: their reason; empty: nobody, or we have
     drained: str = ""
     drained_by: str = ""
@@ -136,6 +138,9 @@ class Witness:
             data: dict[str, Scalar] = {"state": clip(said.unusable, 80), "text": clip(said.why, _MOST_TEXT)}
             kind = scheduler_kinds.SCHEDULER_NODE
             yield from self._state(kind, said.node, lasts, data, said.unusable, Severity.ERROR, now_s)
+        lost: dict[str, Scalar] = {"text": clip(said.lost, _MOST_TEXT)}
+        kind = scheduler_kinds.SCHEDULER_LOST
+        yield from self._state(kind, said.node, bool(said.lost), lost, said.lost, Severity.WARNING, now_s)
         drain: dict[str, Scalar] = {"by": clip(said.drained_by, 80), "text": clip(said.drained, _MOST_TEXT)}
         kind, drained = scheduler_kinds.SCHEDULER_DRAINED, bool(said.drained)
         yield from self._state(kind, said.node, drained, drain, said.drained, Severity.INFO, now_s)

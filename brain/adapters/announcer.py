@@ -57,16 +57,22 @@ class Announcer:
         for first in range(0, len(lacking), AT_ONCE):
             await asyncio.gather(*(self.tell(node) for node in lacking[first : first + AT_ONCE]))
 
+    def lacks(self, node: str) -> bool:
+        """Would `tell` tell the node anything now?"""
+        try:
+            return self._lacks(node, self._file.state().serial)
+        except ConfigError:
+            return False  # as `tell`
+
     async def tell(self, node: str) -> None:
         """Tells one node what it lacks, if it does. What goes wrong is left to the next time."""
         try:
             state = self._file.state()
         except ConfigError:
             return  # whoever rotates says so
-        found = self._beats.newest.get(node)
-        session = found.beat.session if found else ""
-        if self.serial(node) >= state.serial or self._knows(node, session, state.serial):
+        if not self._lacks(node, state.serial):
             return
+        session = self._session(node)
         self._told[node] = (session, state.serial, self._clock() + AGAIN_S)
         lacks = state.after(self.serial(node))
         if not lacks:
@@ -81,6 +87,13 @@ class Announcer:
             return
         if Answer.ACCEPTED not in answers:
             self._told[node] = (session, state.serial, self._clock() + REFUSED_AGAIN_S)
+
+    def _lacks(self, node: str, newest: int) -> bool:
+        return self.serial(node) < newest and not self._knows(node, self._session(node), newest)
+
+    def _session(self, node: str) -> str:
+        found = self._beats.newest.get(node)
+        return found.beat.session if found else ""
 
     def _knows(self, node: str, session: str, serial: int) -> bool:
         """Was this run of its agent told of it, and not so long ago that it should be told again?"""

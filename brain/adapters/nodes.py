@@ -5,7 +5,8 @@ Sending the same command again is harmless: a node runs one id only once, and an
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import orjson
 from nats.aio.client import Client
@@ -14,6 +15,7 @@ from nats.errors import NoRespondersError
 from agent.contract.commands import Answer, Command, Outcome, Reply, decode_reply
 from agent.contract.errors import ActionError, ContractError, Refused, Unreachable
 from agent.shared.nats_connection import LOST
+from brain.adapters.announcer import Announcer
 from brain.adapters.keys import Signer
 from brain.adapters.liveness import Beats
 from brain.adapters.node_requests import NodeRequests
@@ -24,6 +26,21 @@ ANSWER_S = 2.0  # timeout of one request
 RETRY_FOR_S = 8.0  # how long a request is retried in all
 PAUSE_S = 0.5
 BEGIN_S = 10.0  # a command that has not begun so long after it was signed expires
+PREPARED_S = 0.25  # a command that was signed longer ago is signed again: the key may be another one
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A signed command that nothing was sent of."""
+
+    step: Step
+    body: bytes
+    session: str
+    epoch: int
+    made_s: float
+
+    def serves(self, step: Step, epoch: int, now_s: float) -> bool:
+        return (self.step, self.epoch) == (step, epoch) and now_s - self.made_s <= PREPARED_S
 
 
 class Nodes:
@@ -36,24 +53,42 @@ class Nodes:
         beats: Beats,
         may_act: Callable[[int], bool],
         clock: Callable[[], float] = time.monotonic,
-        announce: Callable[[str], Awaitable[None]] | None = None,
+        announcer: Announcer | None = None,
     ) -> None:
         """`signer`: the key of this moment. `may_act(epoch)`: does this brain still lead with that epoch? It is checked before
-        each request. `announce`: tells a node the keys that it does not know yet, so that it takes what is signed with them.
+        each request. `announcer`: tells a node the keys that it does not know yet, so that it takes what is signed with them.
         """
         self._requests = requests
         self._signer = signer
         self._beats = beats
         self._may_act = may_act
         self._clock = clock
-        self._announce = announce
+        self._announcer = announcer
+        self._prepared: dict[str, _Prepared] = {}  # by step, the oldest first
+
+    def prepare(self, step: Step, epoch: int) -> None:
+        """Signs the command of a step whose intent is on its way to the log, so that nothing is waited for but the log: to sign,
+        and to look whether the key is still the same, take as long. Sent by `perform` alone.
+        """
+        now_s = self._clock()
+        for old, made in list(self._prepared.items()):
+            if now_s - made.made_s <= PREPARED_S:
+                break
+            del self._prepared[old]
+        session = self._beats.session(step.node)
+        if session is not None and not (self._announcer is not None and self._announcer.lacks(step.node)):
+            body = self._envelope(step, epoch, *session)
+            self._prepared[step.id] = _Prepared(step, body, session[0], epoch, now_s)
 
     async def perform(self, client: Client, step: Step, epoch: int) -> StepResult | None:
         """Sends the step to its node. None: the node has it and will report, or this brain no longer leads."""
         if not step.node:
             return result_of_brain(step.id, epoch, Outcome.REFUSED, "the step names no node")
-        if self._announce is not None and self._may_act(epoch):
-            await self._announce(step.node)
+        prepared = self._prepared.pop(step.id, None)
+        if prepared is not None and not prepared.serves(step, epoch, self._clock()):
+            prepared = None
+        if prepared is None and self._announcer is not None and self._may_act(epoch):
+            await self._announcer.tell(step.node)
         deadline = self._clock() + RETRY_FOR_S
         maybe_received = False
         why = ""
@@ -66,7 +101,11 @@ class Nodes:
                     reply = await self._request(step.node, b'{"hello":true}')
                     session = (reply.session, reply.mono_s)
                     continue
-                reply = await self._request(step.node, self._envelope(step, epoch, *session))
+                if prepared is not None and prepared.session == session[0]:
+                    body, prepared = prepared.body, None
+                else:
+                    body = self._envelope(step, epoch, *session)
+                reply = await self._request(step.node, body)
             except NoRespondersError:
                 why = "no agent listens there"
             except ContractError as error:

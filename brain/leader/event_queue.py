@@ -31,6 +31,9 @@ from brain.leader.node_reports import NodeReports
 from brain.leader.quotas import BESIDE_BODY, NodeQuota
 
 ON_THE_WAY = 256
+# Nodes hear this much later that the log has an event, unless others wait: the engine reads it at the same moment, and what it
+# decides goes first.
+SOON_S = 0.002
 RESEND_S = 2.0  # an event that the log has not answered for so long is published again
 REMEMBERED = (
     16_384  # events that are on the log, and are not written again when their nodes offer them once more
@@ -81,7 +84,9 @@ class EventQueue:
         self._places: dict[str, int] = {}  # event id → its place on the log, of the newest ones
         self._number = 0
         self._inbox = client.new_inbox()
-        self._stored: dict[str, list[tuple[str, int]]] = {}  # node → what is to be acknowledged
+        # Node → what is to be acknowledged: the event's id, and its place
+        self._stored: dict[str, list[tuple[Offer, str, int]]] = {}
+        self._soon: asyncio.TimerHandle | None = None  # when it is
         self._wake = asyncio.Event()
 
     def put(self, offer: Offer) -> None:
@@ -215,16 +220,23 @@ class EventQueue:
 
     async def _store(self, offer: Offer, event_id: str, place: int) -> None:
         entries = self._stored.setdefault(offer.node, [])
-        entries.append((event_id, place))
-        await self._lanes.done(offer)
-        self._wake.set()
+        entries.append((offer, event_id, place))
+        if self._turn:
+            self._wake.set()
+        elif self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(SOON_S, self._wake.set)
         if len(entries) >= MAX_ENTRIES:
             await self._acknowledge()
 
     async def _acknowledge(self) -> None:
         stored, self._stored = self._stored, {}
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
         for node, entries in stored.items():
-            body = orjson.dumps(encode_acknowledgement(entries))
+            for offer, _, _ in entries:
+                await self._lanes.done(offer)
+            body = orjson.dumps(encode_acknowledgement([(id_, place) for _, id_, place in entries]))
             await self._client.publish(subjects.acknowledgement(self._cell, node, subjects.EVENT), body)
 
 

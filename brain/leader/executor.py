@@ -19,6 +19,7 @@ from brain.core.effects import (
     SetTimer,
     ShowIncident,
     ShowRun,
+    Step,
     WriteIntent,
 )
 from brain.core.inputs import Intent
@@ -30,6 +31,8 @@ from brain.leader.pages import PageSender
 from brain.leader.steps import StepDispatcher
 from brain.traces.ids import trace_id
 
+# Commands of one batch that are made ready while their intents are on the way; more of them would hold up the answers.
+PREPARED = 16
 NOTES = "brain.notes"  # the logger of what the engine notes, while this brain leads (brain/cli/run.py)
 _notes = logging.getLogger(NOTES)
 
@@ -61,6 +64,7 @@ class EffectExecutor:
         self._pages = pages
         self._traced = traced
         self._to_tell: list[SendPage | Note] = []
+        self._to_prepare: list[tuple[Step, int]] = []  # steps and epochs, whose intents are written
 
     def execute(self, effects: Sequence[Effect]) -> None:
         """Executes the effects of one input, if this brain leads. Otherwise the leader does, or did when it was new."""
@@ -75,6 +79,7 @@ class EffectExecutor:
                     self._writer.append_or_drop(
                         Intent(id=f"i:{step.id}:{epoch}", step=step.id, epoch=epoch, brain=self._brain)
                     )
+                    self._to_prepare.append((step, epoch))
                 case Perform(step=step) | AskLook(step=step):
                     self._steps.perform(step, epoch)
                 case AskPlan(step=step):
@@ -97,7 +102,10 @@ class EffectExecutor:
         try:
             await self._writer.send()
             await asyncio.sleep(0)  # the connection writes to its socket in this turn
+            for step, epoch in self._to_prepare[:PREPARED]:
+                self._steps.prepare(step, epoch)
         finally:
+            self._to_prepare = []
             told, self._to_tell = self._to_tell, []
             for effect in told:
                 if isinstance(effect, SendPage):

@@ -41,6 +41,11 @@ class StepDispatcher:
         self._writer = writer
         self._background = background
 
+    def prepare(self, step: Step, epoch: int) -> None:
+        """Makes ready what `perform` sends, if a node performs it. Nothing is sent."""
+        if step.where == "node" and step.node:
+            self._nodes.prepare(step, epoch)
+
     def perform(self, step: Step, epoch: int) -> None:
         """Begins a step; its result becomes an input."""
         self._background.start(self._perform(step, epoch), f"step {step.id}")

@@ -10,10 +10,13 @@ from dataclasses import replace
 from functools import partial
 
 from agent.contract.actions.spec import Disrupts
+from agent.contract.components import NODE
+from agent.contract.messages import Severity
 from brain.core.effects import Effect, Perform, SendPage, ShowIncident, ShowRun, Step, WriteIntent
 from brain.core.engine import Engine
-from brain.core.inputs import EventSeen, Input, NodeState, OperatorCommand, StepResult
+from brain.core.inputs import EventSeen, Input, NodeState, OperatorCommand, Reported, StepResult
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.scheduler_kinds import SCHEDULER_LOST
 from brain.core.pack.spec import ModeSetting, Pack, Scalar, Settings
 from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import Incident, IncidentState, Run, RunState
@@ -29,6 +32,7 @@ from simulations.virtual_time import Simulator
 
 LOOK_S = 40.0  # between two looks of an action that waits: within the time in which the engine wants a sign of life
 AGAIN_S = 1800.0  # people look whether what they have repaired is well with gpuward too
+GIVES_UP_S = 300.0  # SlurmdTimeout's default: so long a scheduler waits for its daemon
 ANN = "ann"
 ENDED = (RunState.SUCCEEDED, RunState.EXHAUSTED, RunState.OBSERVED, RunState.CANCELLED)
 _QUIET = ("evidence.collect", "agent.look", "bmc.evidence", "scheduler.idle", "scheduler.jobs")
@@ -98,10 +102,43 @@ class EngineFleet(Simulator):
         # incident that is not shown yet -> those that it explains
         self._awaited: dict[str, list[str]] = {}
         self._commands_given = 0
+        self._given_up: set[str] = set()  # nodes that the scheduler has given up
 
     def timeline_of(self, engine: Engine) -> Timeline:
         """See Simulator."""
         return _Watched(engine, self)
+
+    def silent(self, node: str, since: float, now: float) -> None:
+        """See VirtualFleet. The scheduler has a daemon of its own there, and gives it up later."""
+        super().silent(node, since, now)
+        if self._pack.settings.restart_lost_nodes_s:
+            self.call(now + GIVES_UP_S, partial(self._scheduler_misses, node, since))
+
+    def heard_again(self, node: str, since: float, now: float) -> None:
+        """See VirtualFleet."""
+        super().heard_again(node, since, now)
+        if node in self._given_up:
+            self._given_up.discard(node)
+            self._scheduler_says(node, now, lost=False)
+
+    def _scheduler_misses(self, node: str, since: float, now: float) -> None:
+        """As its witness does: again and again, as long as it lasts (brain/actions/witness.py)."""
+        if self._unreachable_since.get(node) == since:
+            self._given_up.add(node)
+            self._scheduler_says(node, now, lost=True)
+            self.call(now + AGAIN_S, partial(self._scheduler_misses, node, since))
+
+    def _scheduler_says(self, node: str, now: float, *, lost: bool) -> None:
+        given = Reported(
+            id=f"scheduler:simulated:{node}:{SCHEDULER_LOST}:{now}",
+            source="scheduler",
+            node=node,
+            kind=SCHEDULER_LOST,
+            component=NODE,
+            severity=Severity.WARNING if lost else Severity.INFO,
+            data={"active": lost, "scheduler": "simulated", "text": "NOT_RESPONDING: Not responding"},
+        )
+        self.timeline.feed(given, now)
 
     def _job_ended(self, nodes: Sequence[str], now: float) -> None:
         self.look_now(frozenset(nodes), now)

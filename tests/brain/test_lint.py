@@ -152,7 +152,7 @@ def test_symptoms(changes: dict[str, Any], says: str) -> None:
 
 
 SPREADS: tuple[tuple[dict[str, Any], str], ...] = (
-    ({}, "symptoms.widely: no rule names it"),
+    ({}, "symptoms.widely: no rule names it, and no runbook's alone_if"),
     ({"of": "nothing"}, "symptoms.widely.of: there is no symptom 'nothing'"),
     ({"of": "widely"}, "symptoms.widely.of: widely is not a symptom of nodes or their parts"),
     ({"scope": "node"}, "symptoms.widely.scope: a spread is counted at job, chassis, nvlink, leaf"),

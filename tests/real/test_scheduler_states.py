@@ -154,8 +154,18 @@ async def test_a_slurmd_that_dies_is_told_when_slurm_gives_it_up() -> None:
         heard = slurm(cluster)
         cluster.kill_node("gpu4")
         found = await heard.until(("scheduler.node", "gpu4", True), 120)
-        assert found == {("scheduler.node", "gpu4", True)}
+        assert found - {("scheduler.lost", "gpu4", True)} == {("scheduler.node", "gpu4", True)}
         assert "NOT_RESPONDING" in heard.data["scheduler.node", "gpu4"]["state"]
+        if ("scheduler.lost", "gpu4", True) not in found:
+            await heard.until(("scheduler.lost", "gpu4", True), 120)
+        assert str(heard.data["scheduler.lost", "gpu4"]["text"]).startswith("NOT_RESPONDING")
+        ours = slurm_module.build("train", {"type": "slurm", "conf": cluster.conf}, "schedulers.train")
+        await ours.drain("gpu4", WHY)
+        drained = await heard.told()
+        assert ("scheduler.node", "gpu4", False) in drained, "it is in our hands now"
+        assert ("scheduler.lost", "gpu4", False) not in drained, "and Slurm hears as little of it as before"
+        cluster.run("scontrol", "update", "NodeName=gpu4", "State=DOWN", "Reason=I swap its board")
+        assert ("scheduler.lost", "gpu4", False) in await heard.told(), "a person has it now"
         cluster.stop_controller()
         with pytest.raises(ActionError):
             await heard.listener.look()
@@ -233,11 +243,15 @@ async def test_a_kubelet_that_dies_is_told_after_half_a_minute(plane: Plane) -> 
     assert late.data["scheduler.node", "gpu2"]["text"].startswith("NodeStatusUnknown: ")
     assert ("scheduler.node", "gpu2", True) not in await young.told()
     plane.kubectl("cordon", "gpu2")
-    assert ("scheduler.node", "gpu2", False) in await late.told()
+    cordoned = await late.told()
+    assert ("scheduler.node", "gpu2", False) in cordoned
+    assert ("scheduler.lost", "gpu2", False) not in cordoned, "the kubelet is as silent as before"
     (plane.folder / "silent" / "gpu2").unlink()
     plane.kubectl("uncordon", "gpu2")
     await asyncio.to_thread(plane.until, lambda: ready(plane, "gpu2"), "the node is not ready again")
-    assert ("scheduler.node", "gpu2", True) not in await late.told()
+    heard_again = await late.told()
+    assert ("scheduler.node", "gpu2", True) not in heard_again
+    assert ("scheduler.lost", "gpu2", False) in heard_again
     for one in (young, late):
         await one.listener.close()
 

@@ -9,7 +9,7 @@ from brain.core import ids, stops
 from brain.core.context import Context
 from brain.core.effects import AskJobs
 from brain.core.faults import at_once, closed_places, situations
-from brain.core.healing import approvals, drains, looks, lost_drains, plans, unheard
+from brain.core.healing import alone, approvals, drains, looks, lost_drains, plans, unheard
 from brain.core.healing.budgets import budget, one_per_node
 from brain.core.healing.limits import answers, breaker, offender, related, tries
 from brain.core.healing.modes import mode_of, taken_back
@@ -59,7 +59,8 @@ def _whole_node(case: Case) -> bool:
 
 def mode(case: Case) -> Verdict | None:
     """The runbook's mode: `observe` holds, `approve` needs an approval."""
-    now = mode_of(case.ctx, case.run.runbook.name, case.run.node, case.run.runbook.at_most)
+    may = alone.judge(case.ctx, case.run)
+    now = mode_of(case.ctx, case.run.runbook.name, case.run.node, may.at_most)
     if now is Mode.OBSERVE:
         return Verdict(
             answer=Decision.HOLD,
@@ -71,13 +72,18 @@ def mode(case: Case) -> Verdict | None:
         started = case.run.requested_by not in ("", SCHEDULE)
         if started and case.run.runbook.at_most is not Mode.APPROVE:
             return None  # the operator who started the run has agreed by that, where the runbook does not ask for more
-        return Verdict(answer=Decision.APPROVAL, gate="mode", reason=_wanted(case))
+        wanted = _wanted(case, may.kept)
+        if may.wait_s and mode_of(case.ctx, case.run.runbook.name, case.run.node, Mode.AUTO) is Mode.AUTO:
+            return Verdict(answer=Decision.HOLD, gate="mode", reason=wanted, retry_s=may.wait_s)
+        return Verdict(answer=Decision.APPROVAL, gate="mode", reason=wanted)
     return None
 
 
-def _wanted(case: Case) -> str:
-    """Why an approval is wanted, and what became of the one that was given."""
+def _wanted(case: Case, kept: str) -> str:
+    """Why an approval is wanted, what `kept` the run from doing without one, and what became of the one that was given."""
     reason = f"{case.run.runbook.name} is in approve mode{taken_back(case.ctx, case.run.runbook.name)}"
+    if kept:
+        reason = f"{reason} ({kept})"
     given, void = case.run.approved, approvals.void(case.ctx, case.run)
     if given is None or not void:
         return reason

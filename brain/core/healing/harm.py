@@ -12,7 +12,7 @@ from agent.contract.counted import counted
 from brain.core import wilson
 from brain.core.context import Context
 from brain.core.effects import Step
-from brain.core.healing import modes
+from brain.core.healing import alone, modes
 from brain.core.pack.spec import Mode
 from brain.core.pack.vocabulary import NODE_UNREACHABLE
 from brain.core.state import Aftermath, Incident, Run, RunState
@@ -94,7 +94,8 @@ def verdict(ctx: Context, runbook: str) -> str:
     lately = {
         node: one
         for node, one in ctx.state.aftermath.get(runbook, {}).items()
-        if one.at > ctx.now - WITHIN_S and modes.mode_of(ctx, runbook, node, spec.at_most) is Mode.AUTO
+        if one.at > ctx.now - WITHIN_S
+        and modes.mode_of(ctx, runbook, node, alone.loosest(ctx, spec)) is Mode.AUTO
     }
     worse = {node: one for node, one in lately.items() if one.worse}
     lower, _ = wilson.bounds(len(worse), len(lately))

@@ -11,7 +11,20 @@ from brain.core.pack.conditions import symptoms_in
 from brain.core.pack.finding import Finding
 from brain.core.pack.lint_rules import condition
 from brain.core.pack.lint_symptoms import BASE_FIELDS
-from brain.core.pack.spec import DRAINS, NAMED, ONCALL, PAGE, TOLD, Pack, Rule, Runbook, Rung, Scalar, Symptom
+from brain.core.pack.spec import (
+    DRAINS,
+    NAMED,
+    ONCALL,
+    PAGE,
+    TOLD,
+    Mode,
+    Pack,
+    Rule,
+    Runbook,
+    Rung,
+    Scalar,
+    Symptom,
+)
 from brain.core.pack.topology import NODELESS, WIDE
 
 MAX_RETRIES = 10
@@ -43,6 +56,7 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
         yield from _rungs(runbook, rules, known, symptoms)
         yield from _unused_params(runbook, rules)
         yield from _claims(runbook, known)
+        yield from _alone_if(runbook, symptoms)
         yield from _last_resort(runbook, pack, known)
         yield from _for_several(runbook, pack)
 
@@ -212,6 +226,20 @@ def _claims(runbook: Runbook, actions: Mapping[str, ActionSpec]) -> Iterator[Fin
             yield Finding(path=path, text=f"claims what may not be so ({claim!r}): say it by {_BY}")
         if drains and "$drained" not in text and rung.params.get("to", ONCALL) == ONCALL:
             yield Finding(path=path, text="a rung may drain the node: say by $drained whether it did")
+
+
+def _alone_if(runbook: Runbook, symptoms: Mapping[str, Symptom]) -> Iterator[Finding]:
+    """What lets it go on without people is a symptom of nodes, and only matters where it must ask them."""
+    path: _Path = ("runbooks", runbook.name, "alone_if")
+    if not runbook.alone_if:
+        return
+    symptom = symptoms.get(runbook.alone_if)
+    if symptom is None:
+        yield Finding(path=path, text=f"there is no symptom {runbook.alone_if!r}")
+    elif symptom.scope != "node":
+        yield Finding(path=path, text=f"{symptom.name} is a symptom of a {symptom.scope}, not of a node")
+    if runbook.at_most is not Mode.APPROVE:
+        yield Finding(path=path, text="needs `at_most: approve`")
 
 
 def _last_resort(runbook: Runbook, pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ def findings(pack: Pack) -> Iterator[Finding]:
     known = {symptom.name: symptom for symptom in pack.symptoms}
     used = {name for rule in pack.rules for name in _named(rule.when)}
     used |= {symptom.of for symptom in pack.symptoms}
+    used |= {runbook.alone_if for runbook in pack.runbooks}
     for symptom in pack.symptoms:
         path: _Path = ("symptoms", symptom.name)
         if not _NAME.fullmatch(symptom.name):
@@ -40,7 +41,7 @@ def findings(pack: Pack) -> Iterator[Finding]:
                 path=(*path, "scope"), text=f"no scope {symptom.scope!r} (have: {', '.join(SCOPES)})"
             )
         if symptom.name not in used:
-            yield Finding(path=path, text="no rule names it")
+            yield Finding(path=path, text="no rule names it, and no runbook's alone_if")
         yield from _detection(symptom, path, known)
         for part, matches in (("on", symptom.on), ("clear", symptom.clear)):
             for index, match in enumerate(matches):

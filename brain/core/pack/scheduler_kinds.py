@@ -4,6 +4,7 @@ from agent.contract.kinds import Field, Kind
 from agent.contract.messages import Severity
 
 SCHEDULER_NODE = "scheduler.node"
+SCHEDULER_LOST = "scheduler.lost"
 SCHEDULER_DRAINED = "scheduler.drained"
 SCHEDULER_GPUS = "scheduler.gpus"
 SCHEDULER_QUEUE = "scheduler.queue"
@@ -30,6 +31,19 @@ KINDS: tuple[Kind, ...] = (
             "state": "DOWN+NOT_RESPONDING",
             "text": "Not responding",
         },
+    ),
+    Kind(
+        name=SCHEDULER_LOST,
+        component="node",
+        severity=Severity.WARNING,
+        source="scheduler",
+        summary="The scheduler hears nothing of a node (slurmd, kubelet), drained or not; severity info when it does again.",
+        fields=(
+            _ACTIVE,
+            _SCHEDULER,
+            Field(name="text", type="text", summary="its words"),
+        ),
+        example={"active": True, "scheduler": "train", "text": "NOT_RESPONDING: Not responding"},
     ),
     Kind(
         name=SCHEDULER_DRAINED,

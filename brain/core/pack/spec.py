@@ -332,6 +332,9 @@ class Runbook:
     every_s: float = 0.0
     # the loosest mode that the site and operators can give it; `approve`: what people start themselves waits for an approval, too
     at_most: Mode = Mode.AUTO
+    # with `at_most: approve`: a symptom of the node. While it is active, and the scheduler says that no job runs there, the mode
+    # may be auto where the site wants it (restart_lost_nodes_s); empty: never
+    alone_if: str = ""
     # a remedy tried this often for one fault within tries_within_s is not tried again: people must act
     tries: int = 2
     tries_within_s: float = 86400.0
@@ -478,6 +481,10 @@ class Settings:
     maintenance: tuple[Window, ...] = ()
     # query the scheduler for a node's jobs before a disruptive rung (set when a scheduler is configured)
     ask_jobs: bool = False
+    # a node that neither gpuward nor its scheduler hears, and on which no job runs by what the scheduler says, is restarted by
+    # its BMC without an approval when it has been silent for so long, where the runbook is in auto mode (wake-node); 0: never.
+    # Longer than a server takes to boot, and than people of the site work on one without a drain
+    restart_lost_nodes_s: float = 0.0
     # query the scheduler for the jobs on an incident's nodes, so that people read who is hit (set when a scheduler is configured)
     ask_who_is_hit: bool = False
     # most disruptive runs at once on nodes of one job, when the scheduler is queried

@@ -151,6 +151,35 @@ def test_what_slurms_states_mean(found: NodeRow, unusable: str, drained: str, gp
     assert (said.unusable, said.drained, said.gpus) == (unusable, drained, gpus)
 
 
+@pytest.mark.parametrize(
+    ("found", "lost"),
+    [
+        (row("idle"), ""),
+        (row("down", "Node unexpectedly rebooted", "slurm"), ""),
+        (row("down*", "Not responding", "slurm"), "NOT_RESPONDING: Not responding"),
+        (row("drained*", OURS, "gpuward"), f"NOT_RESPONDING: {OURS}"),
+        (row("drained*", "new cable", "root"), ""),
+        (row("down*", "fan swapped", "root"), ""),
+        (row("powered_down*"), ""),
+        (row("reboot_issued*"), ""),
+    ],
+)
+def test_a_node_that_slurm_does_not_hear(found: NodeRow, lost: str) -> None:
+    """Drained by us or not; none that a person has, or that sleeps or restarts because somebody wants it."""
+    assert slurm_witness.said("n1", found).lost == lost
+
+
+def test_a_lost_node_is_told_while_it_is_drained_too() -> None:
+    """The two states are facts of their own."""
+    watch = Witness("train")
+    lost = replace(WELL, lost="NOT_RESPONDING: Not responding")
+    assert told(watch.nodes([lost], NOW_S)) == [("scheduler.lost", True)]
+    assert watch.nodes([lost], NOW_S + 60) == []
+    drained = replace(lost, drained="new cable", drained_by="root")
+    assert told(watch.nodes([drained], NOW_S + 120)) == [("scheduler.drained", True)]
+    assert told(watch.nodes([replace(drained, lost="")], NOW_S + 180)) == [("scheduler.lost", False)]
+
+
 def test_names_of_nodes() -> None:
     """As the schedulers have them."""
     assert ours("{node}.example.org", "gpu1.example.org") == "gpu1"
