@@ -33,6 +33,7 @@ from simulations.virtual_time import Simulator
 LOOK_S = 40.0  # between two looks of an action that waits: within the time in which the engine wants a sign of life
 AGAIN_S = 1800.0  # people look whether what they have repaired is well with gpuward too
 GIVES_UP_S = 300.0  # SlurmdTimeout's default: so long a scheduler waits for its daemon
+LOST_S = 1800.0  # the site's restart_lost_nodes_s
 ANN = "ann"
 ENDED = (RunState.SUCCEEDED, RunState.EXHAUSTED, RunState.OBSERVED, RunState.CANCELLED)
 _QUIET = ("evidence.collect", "agent.look", "bmc.evidence", "scheduler.idle", "scheduler.jobs")
@@ -47,10 +48,13 @@ def times(profile: Profile) -> ActionTimes:
 
 
 def pack_of(pack: Pack, month: Month, terms: Terms = AS_SHIPPED) -> Pack:
-    """The rules on this fleet, every runbook in automatic mode as far as it may be, nothing that a schedule begins."""
+    """The rules on this fleet: every runbook in automatic mode as far as it may be, nodes that their scheduler has lost, too,
+    restarted after half an hour, nothing that a schedule begins.
+    """
     pack = terms.of_pack(pack)
     runbooks = tuple(replace(runbook, every_s=0) for runbook in pack.runbooks)
-    settings = terms.of_site(Settings(modes=(ModeSetting(mode=terms.mode),)))
+    site = Settings(modes=(ModeSetting(mode=terms.mode),), ask_jobs=True, restart_lost_nodes_s=LOST_S)
+    settings = terms.of_site(site)
     return replace(pack, runbooks=runbooks, settings=settings, places=dict(month.places))
 
 

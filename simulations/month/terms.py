@@ -74,8 +74,6 @@ class Terms:
         changed: dict[str, Any] = dict(self.settings or {})
         for gate in self.open_gates:
             changed |= _OPEN[gate]
-        if changed.get("restart_lost_nodes_s"):
-            changed["ask_jobs"] = True  # it depends on what the scheduler says
         return replace(modes, **changed)
 
     def of_pack(self, pack: Pack) -> Pack:

@@ -40,6 +40,7 @@ def answered(ctx: Context, given: JobsAnswer) -> None:
     at_work.answered(ctx, given.node)
     for run in list(ctx.state.runs.values()):
         if run.node == given.node and run.state in (RunState.HELD, RunState.APPROVAL):
+            run.jobs_asked_since = 0.0  # whichever gate holds it now
             runs.proceed(ctx, run)
 
 

@@ -106,3 +106,17 @@ def test_a_scheduler_that_never_answers_is_a_persons_matter() -> None:
     story.answers = True
     story.run(2 * 86_400)
     assert [one.step.action for one in story.performed] == ["link.bounce"]
+
+
+def test_an_answer_ends_the_wait_also_where_another_gate_holds_the_run() -> None:
+    """The scheduler has answered while a hold stood: what is asked after it has five minutes of its own."""
+    story = Scheduler()
+    story.event(100, "link.state", "link/eth0", up=False)
+    story.run(104)
+    assert story.asked
+    story.say(105, "hold", scope="node/n1", why="cables")
+    story.time.feed(JobsAnswer(id="late", node="n1", known=True), 106)
+    story.run(2000)
+    story.say(2001, "release", scope="node/n1")
+    story.run(2050)
+    assert [note.text for note in story.time.notes if note.kind == "run.approval"] == []
