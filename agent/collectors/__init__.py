@@ -27,6 +27,7 @@ from agent.collectors.npu_fault import NpuFaultCollector
 from agent.collectors.nvme import NvmeCollector
 from agent.collectors.optics import OpticsCollector
 from agent.collectors.service import ServiceCollector
+from agent.collectors.settings import SettingsCollector
 from agent.collectors.stuck import StuckCollector
 from agent.collectors.subnet import SubnetCollector
 from agent.collectors.xid import XidCollector
@@ -61,6 +62,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     OpticsCollector,
     ClockCollector,
     InventoryCollector,
+    SettingsCollector,
     AgentHealthCollector,
 )
 

@@ -220,6 +220,21 @@ class Optics:
     mono_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """How the node is set up, as texts that are equal on equal nodes. Empty: not known."""
+
+    # Parameters of the kernel that matter.
+    boot: str = ""
+    # What the BIOS and the boot have set of processors and memory.
+    processors: str = ""
+    # Options of the file systems of /etc/fstab.
+    mounts: str = ""
+    # RDMA devices: model, NUMA node, flow control.
+    rdma: str = ""
+    mono_s: float = 0.0
+
+
 NodeSample = (
     Bond
     | NicCounters
@@ -229,6 +244,7 @@ NodeSample = (
     | Mount
     | WallClock
     | Inventory
+    | NodeSettings
     | NvmeHealth
     | Optics
     | NpuFaults

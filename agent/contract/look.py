@@ -36,7 +36,7 @@ RESTATED = frozenset(
             "bond.lacp",
         ),
         *("service.state", "mount.state", "mount.space", "node.module", "node.memory", "node.pressure"),
-        *("node.clock", "node.inventory", "disk.health", "optics.module"),
+        *("node.clock", "node.inventory", "node.settings", "disk.health", "optics.module"),
     )
 )
 
@@ -60,6 +60,7 @@ SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "nvme": ("NVMe health log",),
     "optics": ("memory of modules",),
     "inventory": ("/proc and /sys",),
+    "settings": ("settings of the node",),
     "power_caps": ("NVML",),
     # Facts that are common to all makers have the kinds that NVML's have.
     "amdgpu": ("accelerator driver", "NVML", "udev or NVML"),

@@ -18,6 +18,7 @@ from agent.sources.nvme import NvmeSource
 from agent.sources.nvml import NvmlSource
 from agent.sources.optics import OpticsSource
 from agent.sources.power_caps import PowerCapSource
+from agent.sources.settings import SettingsSource
 from agent.sources.subnet import SubnetSource
 from agent.sources.systemd import SystemdSource
 from agent.sources.udev import UdevSource
@@ -35,6 +36,7 @@ SOURCES: tuple[type[Source], ...] = (
     NvmeSource,
     OpticsSource,
     InventorySource,
+    SettingsSource,
     NvmlSource,
     AmdgpuSource,
     AscendSource,

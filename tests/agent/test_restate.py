@@ -38,6 +38,7 @@ from agent.collectors.samples_node import (
     Memory,
     Mount,
     NicCounters,
+    NodeSettings,
     NpuFaults,
     NvmeHealth,
     Optics,
@@ -249,6 +250,8 @@ WELL: dict[str, Row] = {
     "clock right": ([], [CLOCK], "node.clock", "node", {"well": True}),
     "inventory": ([], [Inventory(kernel="6.1", driver="580", cpus=96, memory_mb=1024, product="x", bios="1", gpus=(),
                                  nics=())], "node.inventory", "node", {"changed": False}),
+    "settings": ([Inventory(kernel="6.1", driver="580", cpus=96, memory_mb=1024)], [NodeSettings(boot="iommu=pt")],
+                 "node.settings", "node", {"boot": "iommu=pt", "gpu_models": "no GPU"}),
 }  # fmt: skip
 # What happened, is ordinary, or may soon be otherwise is not told again.
 NOTHING: dict[str, tuple[Sequence[Sample], Sequence[Sample]]] = {

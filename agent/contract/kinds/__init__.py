@@ -16,6 +16,7 @@ from agent.contract.kinds import (
     node,
     nvml,
     optics,
+    settings,
 )
 from agent.contract.kinds.base import Field as Field
 from agent.contract.kinds.base import Kind as Kind
@@ -32,6 +33,7 @@ KINDS: dict[str, Kind] = {
         optics.KINDS,
         node.KINDS,
         host.KINDS,
+        settings.KINDS,
         kernel_lines.KINDS,
         agent.KINDS,
     )

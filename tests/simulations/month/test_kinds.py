@@ -138,7 +138,7 @@ LEFT_OUT = {
         "job-suspected",
         "job-collective-hangs",
     ),
-    *("fleet-drift", "fleet-split", "straggler"),
+    *("fleet-drift", "fleet-split", "settings-drift", "straggler"),
     # Of gpuward's own agents and wires, which a month does not break.
     *("node-noisy", "node-speaks-for-another", "two-agents", "renamed-machine"),
     # Of people, and of what a month's scheduler and UFM do not say.
