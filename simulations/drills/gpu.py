@@ -103,6 +103,22 @@ def _hung_job(machine: MachineState) -> Plan:
     return (after(0, ch.JobStarts(job=JOB)), *begin(fault)(machine))
 
 
+def _container_without_gpu(machine: MachineState) -> Plan:
+    """The job runs in a container, which has lost its GPUs after a `systemctl daemon-reload`."""
+    fault = Fault(
+        name=f"container of job {JOB}",
+        component="node",
+        fixes=(Fix.END_JOB,),
+        target=JOB,
+        symptoms=(
+            event(
+                "job.gpu_access", f"job/{JOB}", what="access_lost", job=JOB, file=f"/var/log/jobs/{JOB}.log"
+            ),
+        ),
+    )
+    return (after(0, ch.JobStarts(job=JOB)), *begin(fault)(machine))
+
+
 def _minute(*slow: int) -> UnsentEvent:
     """What the GPUs of a job did in a minute: those with these numbers run at low clocks."""
     clocks = [1410 if number in slow else 1980 for number in range(8)]
@@ -343,6 +359,14 @@ DRILLS: tuple[Drill, ...] = (
         nodes="one",
         ends="scheduler.requeue of the job, when you approve it",
         plan=_hung_job,
+        approval=True,
+    ),
+    Drill(
+        name="container-gpu-lost",
+        summary="A container has lost its GPUs after a daemon-reload of systemd.",
+        nodes="one",
+        ends="scheduler.requeue of the job, when you approve it",
+        plan=_container_without_gpu,
         approval=True,
     ),
     Drill(

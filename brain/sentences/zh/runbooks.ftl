@@ -78,3 +78,7 @@ the-vendor-wants-it-for-the-rma = 厂商的 RMA 需要它。
 gpuward-does-nothing-on-its-nodes-in-the-meantime = 在此期间 gpuward 不对其节点执行任何操作。
 gpuward-does-nothing-on-the-nodes-in-the-meantime = 在此期间 gpuward 不对这些节点执行任何操作。
 gpuward-has-no-remedy-for-this = gpuward 对此没有修复手段。
+s-a-container-of-this-node-has-lost-its-gpus-f0a636f7 = 该节点上的一个容器失去了其 GPU，且无法再取回。
+s-approve-to-have-its-job-run-again-in-a-00800bd4 = 批准后其作业将在新容器中重新运行；也可手动重新创建该容器。
+a-container-has-lost-its-gpus = 一个容器失去了其 GPU。
+its-owner-can-recreate-it = 其所有者可以重新创建它。

@@ -189,3 +189,5 @@ s-three-or-more-nodes-have-other-mount-options-than-137a0b2e = 三个或更多�
 s-three-or-more-nodes-have-other-settings-of-bios-df1434cd = 三个或更多节点的 BIOS 与启动设置与同类不同
 s-three-or-more-nodes-have-other-settings-of-rdma-c6c35390 = 三个或更多节点的 RDMA 设备设置与同类不同
 s-what-bios-and-boot-have-set-on-the-node-7b1fc339 = 节点上由 BIOS 和启动决定的设置与同类不同
+a-container-has-lost-access-to-its-gpus = 容器失去了对其 GPU 的访问
+containers-that-want-gpus-cannot-be-started-on-the-node = 需要 GPU 的容器无法在该节点上启动

@@ -155,6 +155,8 @@ LEFT_OUT = {
     ),
     *("gpu-overheated", "gpu-pages-near", "gpu-no-driver", "gpu-tool-hung"),
     *("gpu-fault-separate", "gpu-fault-restart", "gpu-fault-watched", "gpu-fault-unknown"),
+    # Of containers: a month's jobs have none.
+    *("container-gpu-lost", "container-gpus-fail"),
     # The same faults as those of kinds, in other words.
     *("gpu-unbound", "gpu-unowned", "gpu-suspected", "gpu-ecc-found-off", "mount-bad"),
     *("ib-errors-after-correction", "ib-port-unconfigured"),

@@ -201,3 +201,6 @@ said-of-drill-npu-heartbeat-eb06f888 = Ascend NPU 的驱动丢失了一块 NPU �
 said-of-ends-npu-heartbeat-55edef99 = 不会自愈；由人找到该编号的 NPU
 said-of-drill-npu-smi-hung-576560b7 = npu-smi 没有结束，被终止。
 said-of-ends-npu-smi-hung-23d54ce6 = 不会自愈；保存证据，由人检查驱动
+said-of-drill-container-gpu-lost-2cb42119 = systemd 执行 daemon-reload 之后，容器失去了其 GPU。
+said-of-ends-container-gpu-lost-5d58dfa9 = 经您批准后对该作业 scheduler.requeue
+said-of-runbook-requeue-job-c2944132 = 保存容器失去 GPU 的作业的证据，告警给调度器管理员，经批准后重新排队。
