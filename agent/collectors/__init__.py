@@ -30,6 +30,7 @@ from agent.collectors.service import ServiceCollector
 from agent.collectors.settings import SettingsCollector
 from agent.collectors.stuck import StuckCollector
 from agent.collectors.subnet import SubnetCollector
+from agent.collectors.traffic import TrafficCollector
 from agent.collectors.xid import XidCollector
 
 # In the order in which they are given a sample.
@@ -51,6 +52,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     IbRateCollector,
     SubnetCollector,
     NicCollector,
+    TrafficCollector,
     BondCollector,
     LinkCollector,
     DeviceCollector,

@@ -235,6 +235,18 @@ class NodeSettings:
     mono_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """How many bytes a port or an interface has carried since it is there."""
+
+    # `port/mlx5_0.1`, `link/eth2`
+    component: str
+    rate_gbps: float
+    received_bytes: int
+    sent_bytes: int
+    mono_s: float = 0.0
+
+
 NodeSample = (
     Bond
     | NicCounters
@@ -245,6 +257,7 @@ NodeSample = (
     | WallClock
     | Inventory
     | NodeSettings
+    | Traffic
     | NvmeHealth
     | Optics
     | NpuFaults

@@ -34,6 +34,7 @@ RESTATED = frozenset(
             "link.state",
             "bond.slaves",
             "bond.lacp",
+            "link.busy",
         ),
         *("service.state", "mount.state", "mount.space", "node.module", "node.memory", "node.pressure"),
         *("node.clock", "node.inventory", "node.settings", "disk.health", "optics.module"),
@@ -60,6 +61,7 @@ SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "nvme": ("NVMe health log",),
     "optics": ("memory of modules",),
     "inventory": ("/proc and /sys",),
+    "traffic": ("traffic counters",),
     "settings": ("settings of the node",),
     "power_caps": ("NVML",),
     # Facts that are common to all makers have the kinds that NVML's have.

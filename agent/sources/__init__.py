@@ -21,6 +21,7 @@ from agent.sources.power_caps import PowerCapSource
 from agent.sources.settings import SettingsSource
 from agent.sources.subnet import SubnetSource
 from agent.sources.systemd import SystemdSource
+from agent.sources.traffic import TrafficSource
 from agent.sources.udev import UdevSource
 
 # In the order in which they are started.
@@ -30,6 +31,7 @@ SOURCES: tuple[type[Source], ...] = (
     NetlinkSource,
     InfinibandSource,
     NicSource,
+    TrafficSource,
     BondSource,
     NodeSource,
     MountSource,

@@ -128,8 +128,8 @@ class AscendSource(Source):
             self._silent = 0 if shown else self._silent + 1
             if present and self._silent >= _SILENT_TURNS and not self._hung:
                 raise OSError(
-                    f"{self._options.npu_smi} info shows no NPU, though the PCI bus has {len(present)}; if the agent may not ask: "
-                    "gpuward-agent.service.d/ascend.conf"
+                    f"{self._options.npu_smi} info shows no NPU, though the PCI bus has {len(present)}; if the agent may "
+                    "not ask: gpuward-agent.service.d/ascend.conf"
                 )
             lost = 0
             for bdf, chip in self._chips.items():

@@ -43,6 +43,7 @@ from agent.collectors.samples_node import (
     NvmeHealth,
     Optics,
     Pressure,
+    Traffic,
     WallClock,
 )
 from agent.contract import kinds
@@ -107,7 +108,20 @@ def told(
 
 
 Row = tuple[Sequence[Sample], Sequence[Sample], str, str, dict[str, Any]]
+
+
 # Name → what came before, what the look samples, kind and component of what is told again, and some of its data.
+def full(number: int, more: int = 47 * 10**9) -> Traffic:
+    """A reading of a port of 400 Gb/s: bytes sent grow by so much in each second (47 GB: 94 %)."""
+    return Traffic(
+        component="port/mlx5_0.1",
+        rate_gbps=400.0,
+        received_bytes=0,
+        sent_bytes=number * 30 * more,
+        mono_s=number * 30.0,
+    )
+
+
 PRESENT: dict[str, Row] = {
     "GPU lost": ([GPU, replace(GPU, lost="lost")], [replace(GPU, lost="lost")], "gpu.lost", ON, {"reason": "lost"}),
     "GPU removed": (
@@ -173,6 +187,7 @@ PRESENT: dict[str, Row] = {
                       "bond/bond0", {"degraded": True, "down": "eth2"}),
     "no LACP partner": ([], [replace(BOND, partner="00:00:00:00:00:00")], "bond.lacp", "bond/bond0",
                         {"answers": False}),
+    "port full": ([full(n) for n in range(11)], [full(11)], "link.busy", "port/mlx5_0.1", {"percent": 90}),
     "unit failed": ([], [replace(UNIT, active="failed", sub="failed", first=True)], "service.state",
                     "service/slurmd.service", {"active": "failed"}),
     "unit stopped": ([UNIT, replace(UNIT, active="inactive", sub="dead")],
@@ -237,6 +252,7 @@ WELL: dict[str, Row] = {
     "link up": ([], [replace(LINK, first=True)], "link.state", "link/eth1", {"up": True}),
     "bond whole": ([], [BOND], "bond.slaves", "bond/bond0", {"degraded": False, "up": 2}),
     "LACP partner": ([], [BOND], "bond.lacp", "bond/bond0", {"answers": True, "apart": 0}),
+    "port not full": ([full(0, 1)], [full(1, 1)], "link.busy", "port/mlx5_0.1", {"percent": 0}),
     "unit active": ([], [replace(UNIT, first=True)], "service.state", "service/slurmd.service", {"active": "active"}),
     "mount answers": ([replace(MOUNT, state="hung")], [MOUNT], "mount.state", "mount//lustre", {"state": "ok"}),
     "mount not full": ([], [MOUNT], "mount.space", "mount//lustre", {"full": False}),
@@ -255,6 +271,8 @@ WELL: dict[str, Row] = {
 }  # fmt: skip
 # What happened, is ordinary, or may soon be otherwise is not told again.
 NOTHING: dict[str, tuple[Sequence[Sample], Sequence[Sample]]] = {
+    "a port that has been full for a minute": ([full(0), full(1)], [full(2)]),
+    "a port that was read once": ([], [full(0)]),
     "an XID": ([], [Line(text=f"NVRM: Xid (PCI:{BDF}): 79, GPU has fallen off the bus.", mono_s=1.0, seq=1)]),
     "a GPU that was lost and has answered once": (
         [GPU, replace(GPU, lost="lost")],

@@ -17,6 +17,7 @@ from agent.contract.kinds import (
     nvml,
     optics,
     settings,
+    traffic,
 )
 from agent.contract.kinds.base import Field as Field
 from agent.contract.kinds.base import Kind as Kind
@@ -34,6 +35,7 @@ KINDS: dict[str, Kind] = {
         node.KINDS,
         host.KINDS,
         settings.KINDS,
+        traffic.KINDS,
         kernel_lines.KINDS,
         agent.KINDS,
     )

@@ -82,3 +82,5 @@ s-a-container-of-this-node-has-lost-its-gpus-f0a636f7 = 该节点上的一个容
 s-approve-to-have-its-job-run-again-in-a-00800bd4 = 批准后其作业将在新容器中重新运行；也可手动重新创建该容器。
 a-container-has-lost-its-gpus = 一个容器失去了其 GPU。
 its-owner-can-recreate-it = 其所有者可以重新创建它。
+s-a-link-of-this-node-has-been-nearly-full-892c142e = 该节点的一条链路五分钟来几乎占满。
+s-check-what-these-jobs-send-checkpoints-copies-of-data-a97f084e = 请查看这些作业在发送什么：checkpoint、数据集副本，还是其本来的流量。

@@ -191,3 +191,7 @@ s-three-or-more-nodes-have-other-settings-of-rdma-c6c35390 = 三个或更多节�
 s-what-bios-and-boot-have-set-on-the-node-7b1fc339 = 节点上由 BIOS 和启动决定的设置与同类不同
 a-container-has-lost-access-to-its-gpus = 容器失去了对其 GPU 的访问
 containers-that-want-gpus-cannot-be-started-on-the-node = 需要 GPU 的容器无法在该节点上启动
+s-an-rdma-port-has-carried-more-than-nine-tenths-d8da62c8 = RDMA 端口五分钟内的流量一直超过其速率的九成
+s-an-rdma-port-has-carried-more-than-four-fifths-cde3c714 = RDMA 端口五分钟内的流量一直超过其速率的八成
+s-a-network-interface-has-carried-more-than-nine-tenths-0a018b11 = 网络接口五分钟内的流量一直超过其速率的九成
+s-a-network-interface-has-carried-more-than-four-fifths-1f382ecd = 网络接口五分钟内的流量一直超过其速率的八成

@@ -157,6 +157,8 @@ LEFT_OUT = {
     *("gpu-fault-separate", "gpu-fault-restart", "gpu-fault-watched", "gpu-fault-unknown"),
     # Of containers: a month's jobs have none.
     *("container-gpu-lost", "container-gpus-fail"),
+    # Of traffic, which a month's ports do not count.
+    *("port-full", "port-busy", "link-full", "link-busy"),
     # The same faults as those of kinds, in other words.
     *("gpu-unbound", "gpu-unowned", "gpu-suspected", "gpu-ecc-found-off", "mount-bad"),
     *("ib-errors-after-correction", "ib-port-unconfigured"),

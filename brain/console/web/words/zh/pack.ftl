@@ -204,3 +204,6 @@ said-of-ends-npu-smi-hung-23d54ce6 = 不会自愈；保存证据，由人检查�
 said-of-drill-container-gpu-lost-2cb42119 = systemd 执行 daemon-reload 之后，容器失去了其 GPU。
 said-of-ends-container-gpu-lost-5d58dfa9 = 经您批准后对该作业 scheduler.requeue
 said-of-runbook-requeue-job-c2944132 = 保存容器失去 GPU 的作业的证据，告警给调度器管理员，经批准后重新排队。
+said-of-drill-port-full-d18df051 = 端口在 12 分钟内的流量一直超过其速率的九成。
+said-of-ends-port-full-9c7b494d = 自行结束；告警会说明节点上运行着谁的作业
+said-of-runbook-name-jobs-d5cf1e68 = 把占满链路的作业告知调度器管理员。
