@@ -28,6 +28,7 @@ from agent.collectors.nvme import NvmeCollector
 from agent.collectors.optics import OpticsCollector
 from agent.collectors.service import ServiceCollector
 from agent.collectors.settings import SettingsCollector
+from agent.collectors.storage import StorageCollector
 from agent.collectors.stuck import StuckCollector
 from agent.collectors.subnet import SubnetCollector
 from agent.collectors.traffic import TrafficCollector
@@ -60,6 +61,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     JobLogCollector,
     NodeCollector,
     MountCollector,
+    StorageCollector,
     NvmeCollector,
     OpticsCollector,
     ClockCollector,

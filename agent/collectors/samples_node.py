@@ -247,6 +247,30 @@ class Traffic:
     mono_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTime:
+    """How long requests to a file server took, summed up since it was mounted."""
+
+    path: str
+    fstype: str
+    requests: int
+    waited_ms: float
+    # `OST0003`, where targets are told apart.
+    target: str = ""
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageTarget:
+    """How full one target of a shared file system is."""
+
+    path: str
+    target: str
+    total_kb: int
+    free_kb: int
+    mono_s: float = 0.0
+
+
 NodeSample = (
     Bond
     | NicCounters
@@ -257,6 +281,8 @@ NodeSample = (
     | WallClock
     | Inventory
     | NodeSettings
+    | ServerTime
+    | StorageTarget
     | Traffic
     | NvmeHealth
     | Optics

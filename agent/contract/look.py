@@ -36,7 +36,16 @@ RESTATED = frozenset(
             "bond.lacp",
             "link.busy",
         ),
-        *("service.state", "mount.state", "mount.space", "node.module", "node.memory", "node.pressure"),
+        *(
+            "service.state",
+            "mount.state",
+            "mount.space",
+            "mount.slow",
+            "mount.target",
+            "node.module",
+            "node.memory",
+            "node.pressure",
+        ),
         *("node.clock", "node.inventory", "node.settings", "disk.health", "optics.module"),
     )
 )
@@ -61,6 +70,7 @@ SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "nvme": ("NVMe health log",),
     "optics": ("memory of modules",),
     "inventory": ("/proc and /sys",),
+    "storage": ("counters of file system clients",),
     "traffic": ("traffic counters",),
     "settings": ("settings of the node",),
     "power_caps": ("NVML",),

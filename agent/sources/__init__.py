@@ -19,6 +19,7 @@ from agent.sources.nvml import NvmlSource
 from agent.sources.optics import OpticsSource
 from agent.sources.power_caps import PowerCapSource
 from agent.sources.settings import SettingsSource
+from agent.sources.storage import StorageSource
 from agent.sources.subnet import SubnetSource
 from agent.sources.systemd import SystemdSource
 from agent.sources.traffic import TrafficSource
@@ -35,6 +36,7 @@ SOURCES: tuple[type[Source], ...] = (
     BondSource,
     NodeSource,
     MountSource,
+    StorageSource,
     NvmeSource,
     OpticsSource,
     InventorySource,

@@ -43,6 +43,8 @@ from agent.collectors.samples_node import (
     NvmeHealth,
     Optics,
     Pressure,
+    ServerTime,
+    StorageTarget,
     Traffic,
     WallClock,
 )
@@ -122,6 +124,20 @@ def full(number: int, more: int = 47 * 10**9) -> Traffic:
     )
 
 
+TARGET = StorageTarget(path="/lustre", target="OST0003", total_kb=100, free_kb=40, mono_s=1.0)
+
+
+def asked(number: int, each_ms: float = 150.0) -> ServerTime:
+    """A reading of an NFS mount with 100 requests more in each minute."""
+    return ServerTime(
+        path="/home",
+        fstype="nfs4",
+        requests=number * 100,
+        waited_ms=number * 100 * each_ms,
+        mono_s=number * 60.0,
+    )
+
+
 PRESENT: dict[str, Row] = {
     "GPU lost": ([GPU, replace(GPU, lost="lost")], [replace(GPU, lost="lost")], "gpu.lost", ON, {"reason": "lost"}),
     "GPU removed": (
@@ -188,6 +204,8 @@ PRESENT: dict[str, Row] = {
     "no LACP partner": ([], [replace(BOND, partner="00:00:00:00:00:00")], "bond.lacp", "bond/bond0",
                         {"answers": False}),
     "port full": ([full(n) for n in range(11)], [full(11)], "link.busy", "port/mlx5_0.1", {"percent": 90}),
+    "server slow": ([asked(n) for n in range(4)], [asked(4)], "mount.slow", "mount//home", {"slow": True, "mean_ms": 150.0}),
+    "target full": ([], [replace(TARGET, free_kb=5)], "mount.target", "mount//lustre", {"full": True, "target": "OST0003"}),
     "unit failed": ([], [replace(UNIT, active="failed", sub="failed", first=True)], "service.state",
                     "service/slurmd.service", {"active": "failed"}),
     "unit stopped": ([UNIT, replace(UNIT, active="inactive", sub="dead")],
@@ -253,6 +271,8 @@ WELL: dict[str, Row] = {
     "bond whole": ([], [BOND], "bond.slaves", "bond/bond0", {"degraded": False, "up": 2}),
     "LACP partner": ([], [BOND], "bond.lacp", "bond/bond0", {"answers": True, "apart": 0}),
     "port not full": ([full(0, 1)], [full(1, 1)], "link.busy", "port/mlx5_0.1", {"percent": 0}),
+    "server fast": ([asked(0, 3.0)], [asked(1, 3.0)], "mount.slow", "mount//home", {"slow": False}),
+    "target not full": ([], [TARGET], "mount.target", "mount//lustre", {"full": False}),
     "unit active": ([], [replace(UNIT, first=True)], "service.state", "service/slurmd.service", {"active": "active"}),
     "mount answers": ([replace(MOUNT, state="hung")], [MOUNT], "mount.state", "mount//lustre", {"state": "ok"}),
     "mount not full": ([], [MOUNT], "mount.space", "mount//lustre", {"full": False}),
@@ -273,6 +293,8 @@ WELL: dict[str, Row] = {
 NOTHING: dict[str, tuple[Sequence[Sample], Sequence[Sample]]] = {
     "a port that has been full for a minute": ([full(0), full(1)], [full(2)]),
     "a port that was read once": ([], [full(0)]),
+    "a server that has been slow for a moment": ([asked(0), asked(1)], [asked(2)]),
+    "a server of which little is asked": ([asked(0)], [replace(asked(0), requests=3)]),
     "an XID": ([], [Line(text=f"NVRM: Xid (PCI:{BDF}): 79, GPU has fallen off the bus.", mono_s=1.0, seq=1)]),
     "a GPU that was lost and has answered once": (
         [GPU, replace(GPU, lost="lost")],

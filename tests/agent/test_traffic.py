@@ -55,10 +55,12 @@ def carried(
     found = [now]
     for share in shares:
         more = math.ceil(share * gbps * 1e9 / 8 * every_s)
-        both = (
-            {"sent_bytes": now.sent_bytes + more} if sent else {"received_bytes": now.received_bytes + more}
+        now = replace(
+            now,
+            mono_s=now.mono_s + every_s,
+            sent_bytes=now.sent_bytes + (more if sent else 0),
+            received_bytes=now.received_bytes + (0 if sent else more),
         )
-        now = replace(now, mono_s=now.mono_s + every_s, **both)
         found.append(now)
     return found
 
@@ -85,7 +87,7 @@ async def test_what_is_read(tmp_path: Path) -> None:
         Traffic(component=PORT, rate_gbps=400.0, received_bytes=4000, sent_bytes=100),
         Traffic(component="link/eth0", rate_gbps=100.0, received_bytes=7, sent_bytes=2**64 - 1),
     ]
-    for text, wanted in ((None, False), ("30", True)):
+    for text, wanted in (("", False), ("30", True)):
         config = config_file.load(None, {"node": "n1"} | ({"traffic_interval_s": text} if text else {}))
         assert (TrafficSource.of(SourceSetup(host=host, config=config)) is not None) is wanted
 

@@ -305,6 +305,9 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("nfs: server store-1.example not responding, timed out", "storage.server", "node", "error", {"server": "store-1.example", "message": "timed out"}),
     ("nfs: server 10.0.0.5 OK", "storage.server", "node", "info", {"answers": True}),
     ("Lustre: 2314:0:(client.c:2289:ptlrpc_expire_one_request()) work-OST0003-osc-ffff9a: Connection to work-OST0003 (at 10.1.0.9@o2ib) was lost; in progress operations using this service will wait for recovery to complete", "storage.server", "node", "error", {"filesystem": "lustre", "server": "work-OST0003", "answers": False}),
+    ("LustreError: 167-0: work-OST0003-osc-ffff9a: This client was evicted by work-OST0003; in progress operations using this service will fail.", "storage.server", "node", "error", {"filesystem": "lustre", "server": "work-OST0003", "answers": False, "evicted": True}),
+    ("LustreError: 11-0: work-MDT0000-mdc-ffff9a: operation mds_close to node 10.1.0.5@o2ib failed: rc = -107", "storage.server", "node", "error", {"filesystem": "lustre", "server": "work-MDT0000", "answers": False}),
+    ("LustreError: 2314:0:(import.c:1302:ptlrpc_connect_interpret()) no name stands here", "storage.server", "node", "error", {"filesystem": "lustre", "server": "unknown", "answers": False}),
     ("Lustre: work-OST0003-osc-ffff9a: Connection restored to work-OST0003 (at 10.1.0.9@o2ib)", "storage.server", "node", "info", {"server": "work-OST0003", "answers": True}),
     # --- a kernel that hangs or breaks ---
     ("INFO: task python3:4711 blocked for more than 120 seconds.", "kernel.stall", "node", "error", {"what": "hung_task", "process": "python3", "pid": 4711, "for_s": 120.0}),

@@ -99,6 +99,7 @@ STORIES: dict[str, Expected] = {
     "sm-failover": ("sm-failover", "closed", []),
     "sm-frozen": ("no-working-sm", "closed", ["sm.status", "sm.start_standby", "sm.stop_master"]),
     "sm-unreachable": ("sm-unreachable", "needs_human", [_EVIDENCE, _PAGE]),
+    "client-evicted": ("client-evicted", "closed", [_EVIDENCE, "scheduler.jobs", _PAGE]),
     "port-full": ("port-full", "closed", ["scheduler.jobs", _PAGE]),
     "ib-congested": ("port-congested", "closed", [_EVIDENCE, "scheduler.jobs", _PAGE]),
     "nic-broken": ("nic-broken", "closed", [_EVIDENCE, _DRAIN, "nic.reset", _PORTS, _ACCEPT, _RESUME]),

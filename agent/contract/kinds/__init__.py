@@ -17,6 +17,7 @@ from agent.contract.kinds import (
     nvml,
     optics,
     settings,
+    storage,
     traffic,
 )
 from agent.contract.kinds.base import Field as Field
@@ -35,6 +36,7 @@ KINDS: dict[str, Kind] = {
         node.KINDS,
         host.KINDS,
         settings.KINDS,
+        storage.KINDS,
         traffic.KINDS,
         kernel_lines.KINDS,
         agent.KINDS,

@@ -17,8 +17,11 @@ _LUSTRE = re.compile(
     r"\s*(?:Lustre|LustreError): (?:[0-9]{1,10}:[0-9]{1,10}:\(.{1,80}?\) )?(\S{1,120}): Connection "
     r"(?:(?P<back>restored to)|to) (\S{1,120}?)(?: \(at (\S{1,80})\))?(?: was lost|[;, ]|$)"
 )
+# Of an error about one target: its name, and whether the server has thrown this client out.
 _LUSTRE_ERROR = re.compile(
-    r"\s*LustreError: (?:[0-9]{1,10}(?::[0-9]{1,10}:\(.{1,80}?\)|-[0-9a-f]{1,3}:) )(.{1,200})", re.DOTALL
+    r"\s*LustreError: (?P<head>[0-9]{1,10}(?::[0-9]{1,10}:\(.{1,80}?\)|-[0-9a-f]{1,3}:) )"
+    r"(?:(?P<target>[\w.-]{1,60}?-(?:OST|MDT)[0-9a-fA-F]{4})-\S{1,60}?: (?P<evicted>This client was evicted by )?)?.{1,200}",
+    re.DOTALL,
 )
 
 
@@ -27,7 +30,7 @@ class FileServerArea:
 
     markers: ClassVar[tuple[str, ...]] = (": server ", "Lustre")
     kinds: ClassVar[tuple[str, ...]] = ("storage.server",)
-    distinguishing: ClassVar[tuple[str, ...]] = ("server",)
+    distinguishing: ClassVar[tuple[str, ...]] = ("server", "evicted")
 
     def read(self, text: str) -> UnsentEvent | None:
         """See Area."""
@@ -37,15 +40,26 @@ class FileServerArea:
         if match := _LUSTRE.match(text):
             return _server("lustre", match[3], match["back"] is not None, "", text)
         if match := _LUSTRE_ERROR.match(text):
-            return _server("lustre", "", False, match[1].strip(), text)
+            # A client that is connected again has not done what it was about to write or read: that failed for good.
+            return _server(
+                "lustre",
+                match["target"] or "",
+                False,
+                text[match.end("head") : match.end()].strip(),
+                text,
+                evicted=match["evicted"] is not None,
+            )
         return None
 
 
-def _server(filesystem: str, server: str, answers: bool, message: str, text: str) -> UnsentEvent:
+def _server(
+    filesystem: str, server: str, answers: bool, message: str, text: str, *, evicted: bool = False
+) -> UnsentEvent:
     data: Optional = {
         "filesystem": filesystem,
         "server": server or "unknown",
         "answers": answers,
         "message": message,
+        "evicted": evicted or None,
     }
     return unsent("storage.server", NODE, Severity.INFO if answers else Severity.ERROR, data, text)

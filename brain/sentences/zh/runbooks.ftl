@@ -84,3 +84,5 @@ a-container-has-lost-its-gpus = 一个容器失去了其 GPU。
 its-owner-can-recreate-it = 其所有者可以重新创建它。
 s-a-link-of-this-node-has-been-nearly-full-892c142e = 该节点的一条链路五分钟来几乎占满。
 s-check-what-these-jobs-send-checkpoints-copies-of-data-a97f084e = 请查看这些作业在发送什么：checkpoint、数据集副本，还是其本来的流量。
+s-a-file-server-has-thrown-this-node-out-what-e8fd03fb = 文件服务器驱逐了该节点：其作业正在进行的读写已失败。
+s-have-these-jobs-checked-or-run-again-from-their-56077195 = 请检查这些作业，或从最近的 checkpoint 重新运行。

@@ -195,3 +195,6 @@ s-an-rdma-port-has-carried-more-than-nine-tenths-d8da62c8 = RDMA 端口五分钟
 s-an-rdma-port-has-carried-more-than-four-fifths-cde3c714 = RDMA 端口五分钟内的流量一直超过其速率的八成
 s-a-network-interface-has-carried-more-than-nine-tenths-0a018b11 = 网络接口五分钟内的流量一直超过其速率的九成
 s-a-network-interface-has-carried-more-than-four-fifths-1f382ecd = 网络接口五分钟内的流量一直超过其速率的八成
+a-file-server-takes-long-to-answer-this-node = 文件服务器应答该节点很慢
+s-a-storage-target-of-a-shared-file-system-is-57397f6b = 共享文件系统的一个存储目标快满了
+s-a-file-server-has-thrown-this-client-out-and-8ac31e3e = 文件服务器驱逐了该客户端，其正在进行的读写已失败

@@ -159,6 +159,8 @@ LEFT_OUT = {
     *("container-gpu-lost", "container-gpus-fail"),
     # Of traffic, which a month's ports do not count.
     *("port-full", "port-busy", "link-full", "link-busy"),
+    # Of storage: a month's file servers answer or do not.
+    *("storage-slow", "storage-target-full", "client-evicted"),
     # The same faults as those of kinds, in other words.
     *("gpu-unbound", "gpu-unowned", "gpu-suspected", "gpu-ecc-found-off", "mount-bad"),
     *("ib-errors-after-correction", "ib-port-unconfigured"),

@@ -207,3 +207,6 @@ said-of-runbook-requeue-job-c2944132 = 保存容器失去 GPU 的作业的证据
 said-of-drill-port-full-d18df051 = 端口在 12 分钟内的流量一直超过其速率的九成。
 said-of-ends-port-full-9c7b494d = 自行结束；告警会说明节点上运行着谁的作业
 said-of-runbook-name-jobs-d5cf1e68 = 把占满链路的作业告知调度器管理员。
+said-of-drill-client-evicted-bf981dd7 = Lustre 服务器驱逐了该节点，20 秒后重新连接。
+said-of-ends-client-evicted-9c7b494d = 自行结束；告警会说明节点上运行着谁的作业
+said-of-runbook-name-jobs-of-eviction-4f77c638 = 保存驱逐的证据，并把该节点的作业告知调度器管理员。
