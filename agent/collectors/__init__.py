@@ -14,6 +14,7 @@ from agent.collectors.gpu_peer_links import GpuPeerLinksCollector
 from agent.collectors.gpu_power import GpuPowerCollector
 from agent.collectors.gpu_state import GpuStateCollector
 from agent.collectors.gpu_use import GpuUseCollector
+from agent.collectors.holders import HoldersCollector
 from agent.collectors.ibrate import IbRateCollector
 from agent.collectors.infiniband import InfinibandCollector
 from agent.collectors.inventory import InventoryCollector
@@ -40,6 +41,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     KernelLinesCollector,
     GpuCollector,
     StuckCollector,
+    HoldersCollector,
     GpuUseCollector,
     GpuMemoryCollector,
     GpuHeatCollector,

@@ -13,6 +13,7 @@ LOOK = "agent.look"  # always allowed: it only reads
 RESTATED = frozenset(
     (
         *("gpu.lost", "gpu.answers", "gpu.removed", "gpu.idle", "gpu.busy", "gpu.spinning", "gpu.orphaned"),
+        "gpu.holder_stuck",
         *("gpu.remap", "gpu.retired_pages", "gpu.sram_threshold", "gpu.throttle", "gpu.temperature"),
         *(
             "gpu.pcie_degraded",

@@ -85,6 +85,28 @@ def _idle_service(machine: MachineState) -> Plan:
     return (after(0, ch.GpuIdles(bdf=_healthy_gpu(machine), unit="nvidia-persistenced.service")),)
 
 
+def _holder_stuck(machine: MachineState) -> Plan:
+    component = f"gpu/{_healthy_gpu(machine)}"
+    stuck, over = (
+        event(
+            "gpu.holder_stuck", component, severity, active=active, processes=int(active), lasted_s=300.0 * active,
+            pid=4711 * active, process="python3" * active, state="D" * active, job="",
+        )
+        for severity, active in ((Severity.ERROR, True), (_INFO, False))
+    )  # fmt: skip
+    fixes = (Fix.REBOOT, Fix.CYCLE_POWER)
+    return begin(
+        Fault(
+            name="process in state D",
+            component=component,
+            fixes=fixes,
+            symptoms=(stuck,),
+            recovery=(over,),
+            repeat_s=300.0,
+        )
+    )(machine)
+
+
 def _stuck_job(machine: MachineState) -> Plan:
     return (after(0, ch.GpuIdles(bdf=_healthy_gpu(machine), job=JOB)),)
 
@@ -344,6 +366,13 @@ DRILLS: tuple[Drill, ...] = (
         nodes="one",
         ends="service.restart of the unit that holds it",
         plan=_idle_service,
+    ),
+    Drill(
+        name="gpu-holder-stuck",
+        summary="A process in state D holds a GPU after its job has ended.",
+        nodes="one",
+        ends="node.reboot of the drained node",
+        plan=_holder_stuck,
     ),
     Drill(
         name="gpu-stuck-job",

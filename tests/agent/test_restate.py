@@ -138,6 +138,14 @@ def asked(number: int, each_ms: float = 150.0) -> ServerTime:
     )
 
 
+def stuck(at_s: float) -> Gpu:
+    """A GPU that is held by a process in state D."""
+    process = GpuProcess(pid=7, memory_mb=9, state="D")
+    return replace(
+        GPU, utilization=0, utilization_now=0, processes=(process,), holders_known=True, mono_s=at_s
+    )
+
+
 PRESENT: dict[str, Row] = {
     "GPU lost": ([GPU, replace(GPU, lost="lost")], [replace(GPU, lost="lost")], "gpu.lost", ON, {"reason": "lost"}),
     "GPU removed": (
@@ -159,6 +167,8 @@ PRESENT: dict[str, Row] = {
                         {"active": True, "power_brake": True}),
     "power cap in force": (over(GPU, 1, 2, 3, slowdowns=0x80), over(GPU, 4, slowdowns=0), "gpu.throttle", ON,
                            {"active": True, "power_brake": True}),
+    "stuck process": ([stuck(n) for n in range(0, 301, 10)], [stuck(310)], "gpu.holder_stuck", ON,
+                      {"active": True, "pid": 7, "state": "D"}),
     "GPU hot": ([], [health(margin=-2)], "gpu.temperature", ON, {"active": True, "sensor": "gpu"}),
     "PCIe narrow": ([], [health(pcie__width=8, pcie__width_max=16, pcie__generation=5, pcie__generation_max=5)],
                     "gpu.pcie_degraded", ON, {"active": True, "width": 8}),
@@ -245,6 +255,7 @@ WELL: dict[str, Row] = {
     "no pages wait": ([], [health(retired__pending=0, retired__single_bit=3)], "gpu.retired_pages", ON,
                       {"pending": False}),
     "SRAM well": ([], [health(sram_threshold=0)], "gpu.sram_threshold", ON, {"exceeded": False}),
+    "no stuck process": ([], [replace(HELD, holders_known=True)], "gpu.holder_stuck", ON, {"active": False, "pid": 0}),
     "full speed": ([], [GPU], "gpu.throttle", ON, {"active": False}),
     "cool": ([], [health(margin=20)], "gpu.temperature", ON, {"active": False}),
     "PCIe wide": ([], [health(pcie__width=16, pcie__width_max=16, pcie__generation=5, pcie__generation_max=5)],

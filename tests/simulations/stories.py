@@ -61,6 +61,11 @@ STORIES: dict[str, Expected] = {
     ),
     "gpu-persistence-off": ("gpu-persistence-off", "closed", ["gpu.persistence"]),
     "gpu-idle-service": ("gpu-unowned", "closed", ["service.restart"]),
+    "gpu-holder-stuck": (
+        "gpu-holder-stuck",
+        "closed",
+        [_EVIDENCE, _DRAIN, "node.reboot", *_TESTED_NODE, _RESUME],
+    ),
     "gpu-stuck-job": ("gpu-stuck-job", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
     "job-hung": ("job-hung", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
     "container-gpu-lost": ("container-gpu-lost", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),

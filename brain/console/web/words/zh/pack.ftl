@@ -210,3 +210,5 @@ said-of-runbook-name-jobs-d5cf1e68 = 把占满链路的作业告知调度器管�
 said-of-drill-client-evicted-bf981dd7 = Lustre 服务器驱逐了该节点，20 秒后重新连接。
 said-of-ends-client-evicted-9c7b494d = 自行结束；告警会说明节点上运行着谁的作业
 said-of-runbook-name-jobs-of-eviction-4f77c638 = 保存驱逐的证据，并把该节点的作业告知调度器管理员。
+said-of-drill-gpu-holder-stuck-3f3a2182 = 作业结束后，一个处于 D 状态的进程仍占用着 GPU。
+said-of-ends-gpu-holder-stuck-39c74a16 = 对已排空的节点执行 node.reboot
