@@ -17,6 +17,7 @@ _LUSTRE = re.compile(
     r"\s*(?:Lustre|LustreError): (?:[0-9]{1,10}:[0-9]{1,10}:\(.{1,80}?\) )?(\S{1,120}): Connection "
     r"(?:(?P<back>restored to)|to) (\S{1,120}?)(?: \(at (\S{1,80})\))?(?: was lost|[;, ]|$)"
 )
+_OWN_TARGET = re.compile(r"[\w.-]{1,60}-(?:OST|MDT)[0-9a-fA-F]{4}")
 # Of an error about one target: its name, and whether the server has thrown this client out.
 _LUSTRE_ERROR = re.compile(
     r"\s*LustreError: (?P<head>[0-9]{1,10}(?::[0-9]{1,10}:\(.{1,80}?\)|-[0-9a-f]{1,3}:) )"
@@ -38,18 +39,21 @@ class FileServerArea:
             answers = match[4] is not None
             return _server("nfs", match[1], answers, match[3] or "", text)
         if match := _LUSTRE.match(text):
-            return _server("lustre", match[3], match["back"] is not None, "", text)
+            back = match["back"] is not None
+            return None if _own(match[1]) else _server("lustre", match[3], back, "", text)
         if match := _LUSTRE_ERROR.match(text):
+            message = text[match.end("head") : match.end()].strip()
+            if _own(message.partition(": ")[0]):
+                return None
             # A client that is connected again has not done what it was about to write or read: that failed for good.
-            return _server(
-                "lustre",
-                match["target"] or "",
-                False,
-                text[match.end("head") : match.end()].strip(),
-                text,
-                evicted=match["evicted"] is not None,
-            )
+            evicted = match["evicted"] is not None
+            return _server("lustre", match["target"] or "", False, message, text, evicted=evicted)
         return None
+
+
+def _own(device: str) -> bool:
+    """A server says something of its own target, by its bare name: that a client connects again, or was thrown out."""
+    return _OWN_TARGET.fullmatch(device) is not None
 
 
 def _server(
