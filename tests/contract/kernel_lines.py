@@ -343,6 +343,8 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     # --- fabric manager ---
     ("[Jul 09 2026 18:14:07] [ERROR] [tid 12727] detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:C1:00.0 physical id 3 port 33", "fabricmanager.error", "nvswitch/0000:c1:00", "fatal", {"what": "nvswitch_fatal", "code": 20034, "link": 33}),
     ("detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id 00000000:08:00.0 physical id 0 port 61", "fabricmanager.error", "nvswitch/0000:08:00", "warning", {"code": 12028}),
+    ("[Jul 09 2026 18:14:07] [ERROR] [tid 12727] fabric manager NVIDIA GPU driver interface version 550.90.07 don't match with driver version 550.127.05. Please update with matching NVIDIA driver package.", "fabricmanager.error", "node", "error", {"what": "version_mismatch"}),
+    ("fabric manager NVIDIA GPU driver interface version 535.54.03 don't match with driver version 535.86.10. Please update with matching NVIDIA driver package.", "fabricmanager.error", "node", "error", {"what": "version_mismatch"}),
     ("[Jul 09 2026 18:14:07] [ERROR] [tid 12727] failed to find the GPU handle 5410063385821516767 in the multicast team request", "fabricmanager.error", "node", "error", {"what": "error"}),
     # --- processors that are hot ---
     ("CPU3: Core temperature above threshold, cpu clock throttled (total events = 17)", "cpu.throttle", "node", "warning", {"what": "core", "active": True, "cpu": 3, "events": 17}),

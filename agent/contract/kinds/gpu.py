@@ -317,7 +317,11 @@ KINDS: tuple[Kind, ...] = (
         source="fabric manager's log",
         summary="NVIDIA's fabric manager reports an error of its own or of an NVSwitch.",
         fields=(
-            field("what", "text", "nvswitch_fatal | nvswitch_non_fatal | error"),
+            field(
+                "what",
+                "text",
+                "nvswitch_fatal | nvswitch_non_fatal | version_mismatch (it does not run with this driver) | error",
+            ),
             field("message", "text", "its text"),
             field("code", "int", "SXid that it names", always=False),
             field("link", "int", "port that it names", always=False),

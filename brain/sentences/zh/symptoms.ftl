@@ -199,3 +199,4 @@ a-file-server-takes-long-to-answer-this-node = 文件服务器应答该节点很
 s-a-storage-target-of-a-shared-file-system-is-57397f6b = 共享文件系统的一个存储目标快满了
 s-a-file-server-has-thrown-this-client-out-and-8ac31e3e = 文件服务器驱逐了该客户端，其正在进行的读写已失败
 a-process-that-no-signal-ends-holds-the-gpu = 任何信号都无法结束的进程占用着该 GPU
+s-the-fabric-manager-has-another-version-than-the-driver-d2fb3438 = fabric manager 的版本与驱动不同，无法与其一起运行

@@ -161,6 +161,8 @@ LEFT_OUT = {
     *("port-full", "port-busy", "link-full", "link-busy"),
     # Of storage: a month's file servers answer or do not.
     *("storage-slow", "storage-target-full", "client-evicted"),
+    # Of packages, which a month does not install.
+    "fabric-manager-mismatch",
     # Of processes, which a month's machines have as jobs only.
     "gpu-holder-stuck",
     # The same faults as those of kinds, in other words.
