@@ -4,36 +4,6 @@ from agent.contract.kinds.base import ERROR, FATAL, INFO, WARNING, Kind, field
 
 KINDS: tuple[Kind, ...] = (
     Kind(
-        name="gpu.holder_stuck",
-        component="gpu",
-        severity=ERROR,
-        source="NVML",
-        summary="Processes that no signal ends hold a GPU at zero utilisation, in each sample of five minutes. Every 300 s; info "
-        "when it is over.",
-        fields=(
-            field("active", "bool", "false: no such process holds it"),
-            field("processes", "int", "their number"),
-            field("lasted_s", "float", "how long", unit="s"),
-            field("pid", "int", "of the first; 0: none"),
-            field("process", "text", "name of the first"),
-            field(
-                "state",
-                "text",
-                "of the first: D (waits in the kernel) | Z (has ended, a thread of it has not); empty: none",
-            ),
-            field("job", "text", "Slurm job or pod of the first that has one"),
-        ),
-        example={
-            "active": True,
-            "processes": 1,
-            "lasted_s": 300.0,
-            "pid": 4711,
-            "process": "python3",
-            "state": "D",
-            "job": "",
-        },
-    ),
-    Kind(
         name="gpu.xid",
         component="gpu",
         severity=ERROR,
@@ -308,6 +278,36 @@ KINDS: tuple[Kind, ...] = (
             "device": "nvidia-nvswitch0",
             "said": "fatal",
             "link": 30,
+        },
+    ),
+    Kind(
+        name="gpu.holder_stuck",
+        component="gpu",
+        severity=ERROR,
+        source="NVML",
+        summary="Processes that no signal ends hold a GPU at zero utilisation, in each sample of five minutes. Every 300 s; info "
+        "when it is over.",
+        fields=(
+            field("active", "bool", "false: no such process holds it"),
+            field("processes", "int", "their number"),
+            field("lasted_s", "float", "how long", unit="s"),
+            field("pid", "int", "of the first; 0: none"),
+            field("process", "text", "name of the first"),
+            field(
+                "state",
+                "text",
+                "of the first: D (waits in the kernel) | Z (has ended, a thread of it has not); empty: none",
+            ),
+            field("job", "text", "Slurm job or pod of the first that has one"),
+        ),
+        example={
+            "active": True,
+            "processes": 1,
+            "lasted_s": 300.0,
+            "pid": 4711,
+            "process": "python3",
+            "state": "D",
+            "job": "",
         },
     ),
     Kind(
