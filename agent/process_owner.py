@@ -21,6 +21,14 @@ def owner_of(host: Host, pid: int) -> Owner:
     return owner(cgroup, within(partial(host.read, f"/proc/{pid}/environ"), ""))
 
 
+def stuck_state(host: Host, pid: int) -> str:
+    """`D`: it waits in the kernel and no signal ends it; `Z`: it has ended, and a thread of it has not, or nobody has asked how.
+    Empty: neither, or it is gone.
+    """
+    state = host.read(f"/proc/{pid}/stat").rpartition(")")[2].strip()[:1]
+    return state if state in ("D", "Z") else ""
+
+
 def _jobs_have_cgroups(host: Host) -> bool:
     """Does Slurm make cgroups here? Then every process of a job is in one (slurm.conf: ProctrackType, TaskPlugin)."""
     if any(name.endswith("slurmstepd.scope") for name in host.listdir(_V2)):

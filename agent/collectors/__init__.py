@@ -14,6 +14,7 @@ from agent.collectors.gpu_peer_links import GpuPeerLinksCollector
 from agent.collectors.gpu_power import GpuPowerCollector
 from agent.collectors.gpu_state import GpuStateCollector
 from agent.collectors.gpu_use import GpuUseCollector
+from agent.collectors.holders import HoldersCollector
 from agent.collectors.ibrate import IbRateCollector
 from agent.collectors.infiniband import InfinibandCollector
 from agent.collectors.inventory import InventoryCollector
@@ -27,8 +28,11 @@ from agent.collectors.npu_fault import NpuFaultCollector
 from agent.collectors.nvme import NvmeCollector
 from agent.collectors.optics import OpticsCollector
 from agent.collectors.service import ServiceCollector
+from agent.collectors.settings import SettingsCollector
+from agent.collectors.storage import StorageCollector
 from agent.collectors.stuck import StuckCollector
 from agent.collectors.subnet import SubnetCollector
+from agent.collectors.traffic import TrafficCollector
 from agent.collectors.xid import XidCollector
 
 # In the order in which they are given a sample.
@@ -37,6 +41,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     KernelLinesCollector,
     GpuCollector,
     StuckCollector,
+    HoldersCollector,
     GpuUseCollector,
     GpuMemoryCollector,
     GpuHeatCollector,
@@ -50,6 +55,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     IbRateCollector,
     SubnetCollector,
     NicCollector,
+    TrafficCollector,
     BondCollector,
     LinkCollector,
     DeviceCollector,
@@ -57,10 +63,12 @@ COLLECTORS: tuple[type[Collector], ...] = (
     JobLogCollector,
     NodeCollector,
     MountCollector,
+    StorageCollector,
     NvmeCollector,
     OpticsCollector,
     ClockCollector,
     InventoryCollector,
+    SettingsCollector,
     AgentHealthCollector,
 )
 

@@ -1,7 +1,6 @@
 """What the node is made of, so that the brain can see drift over the fleet. Reported at start and on change."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, ClassVar, Self
 
@@ -10,6 +9,7 @@ from agent.collectors.samples import Gpu, Sample
 from agent.collectors.samples_node import GpuCard, Inventory, NicCard
 from agent.contract import components
 from agent.contract.components import NODE
+from agent.contract.counted import counted_names
 from agent.contract.errors import ContractError
 from agent.contract.messages import Scalar, Severity, UnsentEvent, clip
 
@@ -121,9 +121,11 @@ def _node(now: Inventory) -> dict[str, Scalar]:
         "kernel": clip(now.kernel),
         "driver": clip(now.driver),
         "gpus": len(now.gpus),
-        "gpu_models": _counted(card.model or "unknown" for card in now.gpus),
+        "gpu_models": clip(counted_names(card.model or "unknown" for card in now.gpus)),
         "nics": len(now.nics),
-        "nic_firmware": _counted(f"{nic.model or 'unknown'} {nic.firmware}".strip() for nic in now.nics),
+        "nic_firmware": clip(
+            counted_names(f"{nic.model or 'unknown'} {nic.firmware}".strip() for nic in now.nics)
+        ),
         "cpus": now.cpus,
         "memory_mb": now.memory_mb,
         "product": clip(now.product),
@@ -131,9 +133,9 @@ def _node(now: Inventory) -> dict[str, Scalar]:
     }
     # The memory that the firmware leaves differs by some pages between equal nodes: here it is rounded to GiB.
     rounded = {**data, "memory_mb": round(now.memory_mb / 1024)}
-    vbios = _counted(f"{card.model} {card.vbios} {card.firmware}" for card in now.gpus)
+    vbios = clip(counted_names(f"{card.model} {card.vbios} {card.firmware}" for card in now.gpus))
     text = "\n".join([*(f"{key}={rounded[key]}" for key in sorted(rounded)), vbios])
-    known = _counted(card.vbios for card in now.gpus if card.vbios)
+    known = clip(counted_names(card.vbios for card in now.gpus if card.vbios))
     own = {"gpu_vbios": known} if known else {}  # by its cards' models it is in the digest already
     return {"digest": sha256(text.encode()).hexdigest()[:12], **data, **own}
 
@@ -156,11 +158,6 @@ def _nic(nic: NicCard) -> dict[str, Scalar]:
         "bdf": clip(nic.bdf),
         "netdevs": clip(nic.netdevs),
     }
-
-
-def _counted(names: Iterable[str]) -> str:
-    """`8 NVIDIA H100 80GB HBM3`: sorted by name, so that equal nodes have equal texts."""
-    return clip(", ".join(f"{number} {name}" for name, number in sorted(Counter(names).items())))
 
 
 def _changes(before: Mapping[str, Scalar] | None, now: dict[str, Scalar]) -> str:

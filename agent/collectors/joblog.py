@@ -1,4 +1,4 @@
-"""Facts in job logs: CUDA, NCCL and RDMA errors, and losses that are not a number."""
+"""Facts in job logs: CUDA, NCCL and RDMA errors, containers without their GPUs, and losses that are not a number."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.bursts import Bursts
 from agent.collectors.samples import JobLine, Sample, Tick
 from agent.collectors.step_times import StepTimes
-from agent.contract import components
+from agent.contract import components, container_lines
 from agent.contract.errors import ContractError
 from agent.contract.messages import MAX_EVIDENCE, Scalar, Severity, UnsentEvent, clip
 from agent.options import option
@@ -25,6 +25,7 @@ _MARKERS = (
     "nccl",
     "Watchdog caught",
     "RDMA_CM_EVENT_",
+    *container_lines.MARKERS,
 )
 _LOSS_MARKERS = ("loss", "Loss")
 REPEAT_S = 10.0  # the same error in the same file is one event in so many seconds
@@ -124,6 +125,7 @@ class JobLogCollector(Collector):
         "job.cuda_error",
         "job.nccl_error",
         "job.rdma_error",
+        "job.gpu_access",
         "job.nan_loss",
         "job.steps",
     )
@@ -166,6 +168,8 @@ class JobLogCollector(Collector):
             if (device := _RDMA_DEVICE.search(text)) is not None:
                 data["port"] = f"port/{device[1]}.{int(device[2] or 1)}"
             yield from self._limited("job.rdma_error", data, Severity.ERROR, sample, now_s)
+        if what := container_lines.no_gpu(text):
+            yield from self._limited("job.gpu_access", {"what": what}, Severity.ERROR, sample, now_s)
 
     def _limited(
         self, kind: str, data: dict[str, Scalar], severity: Severity, line: JobLine, now_s: float

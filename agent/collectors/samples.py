@@ -138,6 +138,8 @@ class GpuProcess:
     job: str = ""
     # systemd unit, from its cgroup.
     unit: str = ""
+    # D or Z, of a process whose GPU is at zero utilisation; else empty.
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

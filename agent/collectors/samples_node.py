@@ -220,6 +220,57 @@ class Optics:
     mono_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """How the node is set up, as texts that are equal on equal nodes. Empty: not known."""
+
+    # Parameters of the kernel that matter.
+    boot: str = ""
+    # What the BIOS and the boot have set of processors and memory.
+    processors: str = ""
+    # Options of the file systems of /etc/fstab.
+    mounts: str = ""
+    # RDMA devices: model, NUMA node, flow control.
+    rdma: str = ""
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """How many bytes a port or an interface has carried since it is there."""
+
+    # `port/mlx5_0.1`, `link/eth2`
+    component: str
+    rate_gbps: float
+    received_bytes: int
+    sent_bytes: int
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTime:
+    """How long requests to a file server took, summed up since it was mounted."""
+
+    path: str
+    fstype: str
+    requests: int
+    waited_ms: float
+    # `OST0003`, where targets are told apart.
+    target: str = ""
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageTarget:
+    """How full one target of a shared file system is."""
+
+    path: str
+    target: str
+    total_kb: int
+    free_kb: int
+    mono_s: float = 0.0
+
+
 NodeSample = (
     Bond
     | NicCounters
@@ -229,6 +280,10 @@ NodeSample = (
     | Mount
     | WallClock
     | Inventory
+    | NodeSettings
+    | ServerTime
+    | StorageTarget
+    | Traffic
     | NvmeHealth
     | Optics
     | NpuFaults

@@ -1,5 +1,8 @@
 """Numbers with what they count: `1 run`, `2 runs`, `90 seconds`."""
 
+from collections import Counter
+from collections.abc import Iterable
+
 
 def counted(number: int, one: str, many: str = "") -> str:
     """`number` of a thing, in English: `many` is the plural where it is not `one` with an s."""
@@ -22,3 +25,8 @@ def span(seconds: float) -> str:
         if round(seconds / smaller_s) * smaller_s >= 2 * unit_s:
             return counted(int(seconds / unit_s + 0.5), unit)
     return counted(int(seconds + 0.5), "second")
+
+
+def counted_names(names: Iterable[str]) -> str:
+    """`8 NVIDIA H100 80GB HBM3`: sorted by name, so that equal nodes have equal texts."""
+    return ", ".join(f"{number} {name}" for name, number in sorted(Counter(names).items()))

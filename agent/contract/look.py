@@ -13,6 +13,7 @@ LOOK = "agent.look"  # always allowed: it only reads
 RESTATED = frozenset(
     (
         *("gpu.lost", "gpu.answers", "gpu.removed", "gpu.idle", "gpu.busy", "gpu.spinning", "gpu.orphaned"),
+        "gpu.holder_stuck",
         *("gpu.remap", "gpu.retired_pages", "gpu.sram_threshold", "gpu.throttle", "gpu.temperature"),
         *(
             "gpu.pcie_degraded",
@@ -34,9 +35,19 @@ RESTATED = frozenset(
             "link.state",
             "bond.slaves",
             "bond.lacp",
+            "link.busy",
         ),
-        *("service.state", "mount.state", "mount.space", "node.module", "node.memory", "node.pressure"),
-        *("node.clock", "node.inventory", "disk.health", "optics.module"),
+        *(
+            "service.state",
+            "mount.state",
+            "mount.space",
+            "mount.slow",
+            "mount.target",
+            "node.module",
+            "node.memory",
+            "node.pressure",
+        ),
+        *("node.clock", "node.inventory", "node.settings", "disk.health", "optics.module"),
     )
 )
 
@@ -60,6 +71,9 @@ SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "nvme": ("NVMe health log",),
     "optics": ("memory of modules",),
     "inventory": ("/proc and /sys",),
+    "storage": ("counters of file system clients",),
+    "traffic": ("traffic counters",),
+    "settings": ("settings of the node",),
     "power_caps": ("NVML",),
     # Facts that are common to all makers have the kinds that NVML's have.
     "amdgpu": ("accelerator driver", "NVML", "udev or NVML"),

@@ -76,6 +76,15 @@ TABLE: tuple[Unfit, ...] = (
         ends=("gpu.returned",),
     ),
     Unfit(
+        kind="gpu.holder_stuck",
+        group=GPU,
+        text=lambda name, data: (
+            f"GPU {name} is held by {data['process']} (pid {data['pid']}, state {data['state']}), which no signal ends"
+        ),
+        when=lambda data: bool(data["active"]),
+        ends=("gpu.returned",),
+    ),
+    Unfit(
         kind="nvml.hung",
         group=GPU,
         text=lambda _, data: f"the GPU driver hangs in {data['call']}",
@@ -287,6 +296,9 @@ TABLE: tuple[Unfit, ...] = (
 FIT: Mapping[str, str] = {
     "gpu.idle": "a job that does not use its GPU",
     "gpu.spinning": "a job that waits",
+    "link.busy": "a full link is no fault",
+    "mount.slow": "many nodes share the server",
+    "mount.target": "many nodes share the target",
     "gpu.orphaned": "memory of a job that is over; the brain decides what is done about it",
     "gpu.power_capped": "gpuward has lowered the limit itself, and jobs run",
     "ib.sm_answer": "the subnet manager is the whole fabric's",

@@ -33,10 +33,10 @@ class Listed:
 
 def watched(host: Host, expected: tuple[str, ...]) -> Iterator[Listed]:
     """The file systems of this machine that are watched; `expected`: mount points that the operator names."""
-    return listed(_table(host), expected)
+    return listed(table(host), expected)
 
 
-def _table(host: Host) -> str:
+def table(host: Host) -> str:
     """The machine's own mounts: in the agent's namespace (ProtectSystem=) all of them look read-only."""
     return host.read("/proc/1/mounts") or host.read("/proc/mounts")
 
@@ -63,7 +63,7 @@ def listed(text: str, expected: tuple[str, ...]) -> Iterator[Listed]:
         words = line.split(" ")
         if len(words) < 4:
             continue
-        source, path, fstype, options = words[0], _unescaped(words[1]), words[2], words[3]
+        source, path, fstype, options = words[0], unescaped(words[1]), words[2], words[3]
         if path not in expected:
             if fstype not in REMOTE and fstype not in LOCAL:
                 continue
@@ -78,7 +78,7 @@ def listed(text: str, expected: tuple[str, ...]) -> Iterator[Listed]:
             yield Listed(path=path, fstype=fstype)
 
 
-def _unescaped(path: str) -> str:
+def unescaped(path: str) -> str:
     """/proc/mounts writes a blank as `\\040`."""
     for octal, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         path = path.replace(octal, char)

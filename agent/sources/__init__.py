@@ -18,8 +18,11 @@ from agent.sources.nvme import NvmeSource
 from agent.sources.nvml import NvmlSource
 from agent.sources.optics import OpticsSource
 from agent.sources.power_caps import PowerCapSource
+from agent.sources.settings import SettingsSource
+from agent.sources.storage import StorageSource
 from agent.sources.subnet import SubnetSource
 from agent.sources.systemd import SystemdSource
+from agent.sources.traffic import TrafficSource
 from agent.sources.udev import UdevSource
 
 # In the order in which they are started.
@@ -29,12 +32,15 @@ SOURCES: tuple[type[Source], ...] = (
     NetlinkSource,
     InfinibandSource,
     NicSource,
+    TrafficSource,
     BondSource,
     NodeSource,
     MountSource,
+    StorageSource,
     NvmeSource,
     OpticsSource,
     InventorySource,
+    SettingsSource,
     NvmlSource,
     AmdgpuSource,
     AscendSource,

@@ -67,7 +67,8 @@ class AscendSource(Source):
 
     name: ClassVar[str] = "ascend"
     needs: ClassVar[str] = (
-        "an Ascend NPU, and npu-smi, which root or the group of Ascend's driver (HwHiAiUser) may ask; left out without an NPU"
+        "an Ascend NPU, and npu-smi, which root or the group of Ascend's driver may run (gpuward-agent.service.d/ascend.conf or "
+        "hands.conf); left out without an NPU"
     )
     options: ClassVar[tuple[type[Any], ...]] = (AscendSourceOptions, ExpectedGpus)
 
@@ -127,7 +128,8 @@ class AscendSource(Source):
             self._silent = 0 if shown else self._silent + 1
             if present and self._silent >= _SILENT_TURNS and not self._hung:
                 raise OSError(
-                    f"{self._options.npu_smi} info shows no NPU, though the PCI bus has {len(present)}"
+                    f"{self._options.npu_smi} info shows no NPU, though the PCI bus has {len(present)}; if the agent may "
+                    "not ask: gpuward-agent.service.d/ascend.conf"
                 )
             lost = 0
             for bdf, chip in self._chips.items():

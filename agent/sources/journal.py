@@ -34,7 +34,7 @@ class JournalSourceOptions:
     journal_units: tuple[str, ...] = option(
         (),
         "systemd units (patterns too) whose journal is searched for job output; empty: none",
-        example=("slurmd.service", "docker-*.scope"),
+        example=("slurmd.service", "docker-*.scope", "containerd.service", "kubelet.service"),
     )
     journal_job_field: str = option(
         "", "journal field that holds the job id; empty: the job is not named", example="CONTAINER_NAME"

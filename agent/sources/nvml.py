@@ -22,7 +22,7 @@ from agent.nvml.pause import NvmlPause
 from agent.nvml.process import MAX_UNKILLABLE, Absent, Child, Hung, Kill, Skips, Timing, Unkillable, kill
 from agent.nvml.roll import Roll
 from agent.options import option
-from agent.process_owner import owner_of
+from agent.process_owner import owner_of, stuck_state
 from agent.sources.base import Emit, Source, SourceSetup
 from agent.sources.pci_bus import ExpectedGpus, others_on_bus
 
@@ -379,12 +379,15 @@ class NvmlSource(Source):
             temperature_c=raw["temp"],
             slowdowns=raw["reasons"],
             holders_known=raw["procs"] is not None,
-            processes=tuple(self._process(pid, memory_mb) for pid, memory_mb in raw["procs"] or ()),
+            processes=tuple(self._process(*one, idle=raw["util"] == 0) for one in raw["procs"] or ()),
             mono_s=at_s,
         )
 
-    def _process(self, pid: int, memory_mb: int) -> GpuProcess:
+    def _process(self, pid: int, memory_mb: int, *, idle: bool) -> GpuProcess:
         if pid not in self._owners:
             self._owners[pid] = self._host.read(f"/proc/{pid}/comm"), owner_of(self._host, pid)
         name, found = self._owners[pid]
-        return GpuProcess(pid=pid, memory_mb=memory_mb, name=name, job=found.job, unit=found.unit)
+        state = stuck_state(self._host, pid) if idle else ""
+        return GpuProcess(
+            pid=pid, memory_mb=memory_mb, name=name, job=found.job, unit=found.unit, state=state
+        )

@@ -10,6 +10,7 @@ from functools import lru_cache
 from brain.core.pack.spec import Symptom
 from brain.core.state import State
 
+PARTS = "; "  # between the parts of a text, such as parameters or mounts
 Group = tuple[str, ...]  # values of the `alike` fields: nodes with equal ones are compared
 
 
@@ -49,9 +50,19 @@ class Baseline:
         return value if enough else ""
 
     def difference(self, group: Group, value: str) -> str:
-        """A sentence for people: how a node with `value` differs from its group."""
-        counts, baseline = self._counts[group], self.value(group)
-        return f"{self._symptom.compare} is {value}; {counts[baseline]} of {counts.total()} nodes like it have {baseline}"
+        """A sentence for people: how a node with `value` differs from its group. Of texts in parts, the parts that differ."""
+        counts, most = self._counts[group], self.value(group)
+        value, baseline = apart(value, most)
+        return f"{self._symptom.compare} is {value}; {counts[most]} of {counts.total()} nodes like it have {baseline}"
+
+
+def apart(value: str, other: str) -> tuple[str, str]:
+    """The parts that only one of them has, as each of them has them."""
+    here, usual = value.split(PARTS), other.split(PARTS)
+    return (
+        PARTS.join(part for part in here if part not in usual) or "-",
+        PARTS.join(part for part in usual if part not in here) or "-",
+    )
 
 
 @lru_cache(maxsize=4096)  # most nodes of a fleet report the same

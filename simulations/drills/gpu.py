@@ -85,6 +85,28 @@ def _idle_service(machine: MachineState) -> Plan:
     return (after(0, ch.GpuIdles(bdf=_healthy_gpu(machine), unit="nvidia-persistenced.service")),)
 
 
+def _holder_stuck(machine: MachineState) -> Plan:
+    component = f"gpu/{_healthy_gpu(machine)}"
+    stuck, over = (
+        event(
+            "gpu.holder_stuck", component, severity, active=active, processes=int(active), lasted_s=300.0 * active,
+            pid=4711 * active, process="python3" * active, state="D" * active, job="",
+        )
+        for severity, active in ((Severity.ERROR, True), (_INFO, False))
+    )  # fmt: skip
+    fixes = (Fix.REBOOT, Fix.CYCLE_POWER)
+    return begin(
+        Fault(
+            name="process in state D",
+            component=component,
+            fixes=fixes,
+            symptoms=(stuck,),
+            recovery=(over,),
+            repeat_s=300.0,
+        )
+    )(machine)
+
+
 def _stuck_job(machine: MachineState) -> Plan:
     return (after(0, ch.GpuIdles(bdf=_healthy_gpu(machine), job=JOB)),)
 
@@ -98,6 +120,22 @@ def _hung_job(machine: MachineState) -> Plan:
         target=JOB,
         symptoms=(
             event("job.nccl_error", f"job/{JOB}", what="timeout", job=JOB, file=f"/var/log/jobs/{JOB}.log"),
+        ),
+    )
+    return (after(0, ch.JobStarts(job=JOB)), *begin(fault)(machine))
+
+
+def _container_without_gpu(machine: MachineState) -> Plan:
+    """The job runs in a container, which has lost its GPUs after a `systemctl daemon-reload`."""
+    fault = Fault(
+        name=f"container of job {JOB}",
+        component="node",
+        fixes=(Fix.END_JOB,),
+        target=JOB,
+        symptoms=(
+            event(
+                "job.gpu_access", f"job/{JOB}", what="access_lost", job=JOB, file=f"/var/log/jobs/{JOB}.log"
+            ),
         ),
     )
     return (after(0, ch.JobStarts(job=JOB)), *begin(fault)(machine))
@@ -330,6 +368,13 @@ DRILLS: tuple[Drill, ...] = (
         plan=_idle_service,
     ),
     Drill(
+        name="gpu-holder-stuck",
+        summary="A process in state D holds a GPU after its job has ended.",
+        nodes="one",
+        ends="node.reboot of the drained node",
+        plan=_holder_stuck,
+    ),
+    Drill(
         name="gpu-stuck-job",
         summary="A GPU is at zero utilisation while a job holds its memory.",
         nodes="one",
@@ -343,6 +388,14 @@ DRILLS: tuple[Drill, ...] = (
         nodes="one",
         ends="scheduler.requeue of the job, when you approve it",
         plan=_hung_job,
+        approval=True,
+    ),
+    Drill(
+        name="container-gpu-lost",
+        summary="A container has lost its GPUs after a daemon-reload of systemd.",
+        nodes="one",
+        ends="scheduler.requeue of the job, when you approve it",
+        plan=_container_without_gpu,
         approval=True,
     ),
     Drill(

@@ -17,6 +17,12 @@ _UNCORRECTED = (
     "EDAC MC3: 2 UE memory scrubbing error on P1-DIMMH1 (channel:0 slot:0 page:0x0 offset:0x0 grain:32)"
 )
 
+_EVICTED = (
+    "LustreError: 167-0: work-OST0003-osc-ffff9a: This client was evicted by work-OST0003; in progress operations using this "
+    "service will fail."
+)
+_CONNECTED = "Lustre: work-OST0003-osc-ffff9a: Connection restored to work-OST0003 (at 10.1.0.9@o2ib)"
+
 
 def _service_failed(machine: MachineState) -> Plan:
     units = [
@@ -172,6 +178,13 @@ DRILLS: tuple[Drill, ...] = (
         ends="it is not healed; the largest directories are found, and it goes to a person",
         plan=begin(_full("/")),
         heals=False,
+    ),
+    Drill(
+        name="client-evicted",
+        summary="A Lustre server throws the node out, which is connected again 20 seconds later.",
+        nodes="one",
+        ends="by itself; a page says whose jobs run on the node",
+        plan=always(after(0, ch.KernelLogs(text=_EVICTED)), after(20, ch.KernelLogs(text=_CONNECTED))),
     ),
     Drill(
         name="scratch-full",

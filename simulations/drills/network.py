@@ -78,6 +78,19 @@ def _congested(machine: MachineState) -> Plan:
     return (*begin(fault)(machine), end)
 
 
+def _full(machine: MachineState) -> Plan:
+    """A job copies its data for some minutes; it ends by itself."""
+    busy, over = (
+        event(
+            "link.busy", _PORT, severity, percent=percent, direction="sent", received_gbps=4.0, sent_gbps=sent, rate_gbps=400.0
+        )
+        for severity, percent, sent in ((Severity.WARNING, 90, 380.0), (Severity.INFO, 0, 20.0))
+    )  # fmt: skip
+    fault = Fault(name="full port", component=_PORT, fixes=(Fix.TIME,), symptoms=(busy,), recovery=(over,))
+    end = after(_MINUTES * 60.0, ch.FixApplied(fix=Fix.TIME, component=_PORT))
+    return (*begin(fault)(machine), end)
+
+
 def _dirty_fibre() -> Fault:
     """A module that still has a link, and that only people clean."""
     component = "link/eth2"
@@ -207,6 +220,13 @@ DRILLS: tuple[Drill, ...] = (
         nodes="one",
         ends="by itself; a page says whose jobs run on the node",
         plan=_congested,
+    ),
+    Drill(
+        name="port-full",
+        summary=f"A port carries more than nine tenths of its rate for {_MINUTES} minutes.",
+        nodes="one",
+        ends="by itself; a page says whose jobs run on the node",
+        plan=_full,
     ),
     Drill(
         name="nic-broken",

@@ -9,7 +9,15 @@ from agent.contract.components import check
 from agent.contract.messages import Severity, UnsentEvent
 from tests.agent.golden import FIXTURES, MACHINES, golden, reported
 
-HEALTHY = ("h100-node", "a100-node", "cpu-node", "mi300x-node", "ascend-910b-node")
+HEALTHY = (
+    "h100-node",
+    "a100-node",
+    "cpu-node",
+    "mi300x-node",
+    "ascend-910b-node",
+    "gb200-tray",
+    "roce-storage-node",
+)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -25,11 +33,10 @@ def test_there_is_no_golden_file_without_a_machine() -> None:
 
 @pytest.mark.parametrize("machine", HEALTHY)
 def test_a_healthy_machine_only_reports_what_it_is(machine: str) -> None:
-    """Its inventory, nothing else."""
-    kinds_said = {
-        json.loads(line)["kind"].rpartition("inventory")[0] for line in reported(machine).splitlines()
-    }
-    assert kinds_said == {"node."}
+    """Its inventory and, where it is asked for, its settings; nothing else."""
+    kinds_said = {json.loads(line)["kind"] for line in reported(machine).splitlines()}
+    assert "node.inventory" in kinds_said
+    assert kinds_said <= {"node.inventory", "node.inventory.gpu", "node.inventory.nic", "node.settings"}
 
 
 @pytest.mark.parametrize("machine", MACHINES)

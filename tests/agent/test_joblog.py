@@ -72,6 +72,57 @@ def test_cuda_errors(text: str, name: str, component: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("Failed to initialize NVML: Unknown Error", "access_lost"),
+        ("Failed to initialize NVML: Driver/library version mismatch", "version_mismatch"),
+        ("Failed to initialize NVML: Driver Not Loaded", "driver_not_loaded"),
+        (
+            "failed to create shim task: OCI runtime create failed: error running hook #0: exit status 1, stderr: Auto-detected "
+            "mode as 'legacy'\\nnvidia-container-cli: initialization error: nvml error: driver not loaded: unknown",
+            "driver_not_loaded",
+        ),
+        (
+            "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch",
+            "version_mismatch",
+        ),
+        ("nvidia-container-cli: device error: 7: unknown device: unknown", "toolkit"),
+        (
+            "nvidia-container-cli: ldcache error: open failed: /run/nvidia/driver/sbin/ldconfig.real",
+            "toolkit",
+        ),
+        (
+            'level=error msg="failed" error="CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=3"',
+            "cdi",
+        ),
+        ('could not select device driver "" with capabilities: [[gpu]].', "toolkit"),
+        (r"failed to get sandbox runtime: no runtime for \"nvidia\" is configured", "toolkit"),
+    ],
+)
+def test_containers_without_gpus(text: str, what: str) -> None:
+    """Of the job, if the log is a job's; else of the node."""
+    (found,) = events_of((0.0, line(text)))
+    assert (found.kind, found.component, found.data["what"]) == ("job.gpu_access", "job/4711", what)
+    (found,) = events_of((0.0, line(text, job="", file="journal:containerd.service")))
+    assert (found.component, found.data["file"]) == ("node", "journal:containerd.service")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.8, please update your driver",
+        "unresolvable CDI devices vendor.com/nic=1",
+        'could not select device driver "" with capabilities: [[tpu]].',
+        'no runtime for "gvisor" is configured',
+        "Failed to initialize NVML",
+    ],
+)
+def test_what_a_container_lacks_otherwise(text: str) -> None:
+    """An image that asks for too much, and devices of others."""
+    assert events_of((0.0, line(text))) == []
+
+
+@pytest.mark.parametrize(
     ("text", "what", "severity"),
     [
         (

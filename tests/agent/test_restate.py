@@ -38,10 +38,14 @@ from agent.collectors.samples_node import (
     Memory,
     Mount,
     NicCounters,
+    NodeSettings,
     NpuFaults,
     NvmeHealth,
     Optics,
     Pressure,
+    ServerTime,
+    StorageTarget,
+    Traffic,
     WallClock,
 )
 from agent.contract import kinds
@@ -106,7 +110,42 @@ def told(
 
 
 Row = tuple[Sequence[Sample], Sequence[Sample], str, str, dict[str, Any]]
+
+
 # Name → what came before, what the look samples, kind and component of what is told again, and some of its data.
+def full(number: int, more: int = 47 * 10**9) -> Traffic:
+    """A reading of a port of 400 Gb/s: bytes sent grow by so much in each second (47 GB: 94 %)."""
+    return Traffic(
+        component="port/mlx5_0.1",
+        rate_gbps=400.0,
+        received_bytes=0,
+        sent_bytes=number * 30 * more,
+        mono_s=number * 30.0,
+    )
+
+
+TARGET = StorageTarget(path="/lustre", target="OST0003", total_kb=100, free_kb=40, mono_s=1.0)
+
+
+def asked(number: int, each_ms: float = 150.0) -> ServerTime:
+    """A reading of an NFS mount with 100 requests more in each minute."""
+    return ServerTime(
+        path="/home",
+        fstype="nfs4",
+        requests=number * 100,
+        waited_ms=number * 100 * each_ms,
+        mono_s=number * 60.0,
+    )
+
+
+def stuck(at_s: float) -> Gpu:
+    """A GPU that is held by a process in state D."""
+    process = GpuProcess(pid=7, memory_mb=9, state="D")
+    return replace(
+        GPU, utilization=0, utilization_now=0, processes=(process,), holders_known=True, mono_s=at_s
+    )
+
+
 PRESENT: dict[str, Row] = {
     "GPU lost": ([GPU, replace(GPU, lost="lost")], [replace(GPU, lost="lost")], "gpu.lost", ON, {"reason": "lost"}),
     "GPU removed": (
@@ -128,6 +167,8 @@ PRESENT: dict[str, Row] = {
                         {"active": True, "power_brake": True}),
     "power cap in force": (over(GPU, 1, 2, 3, slowdowns=0x80), over(GPU, 4, slowdowns=0), "gpu.throttle", ON,
                            {"active": True, "power_brake": True}),
+    "stuck process": ([stuck(n) for n in range(0, 301, 10)], [stuck(310)], "gpu.holder_stuck", ON,
+                      {"active": True, "pid": 7, "state": "D"}),
     "GPU hot": ([], [health(margin=-2)], "gpu.temperature", ON, {"active": True, "sensor": "gpu"}),
     "PCIe narrow": ([], [health(pcie__width=8, pcie__width_max=16, pcie__generation=5, pcie__generation_max=5)],
                     "gpu.pcie_degraded", ON, {"active": True, "width": 8}),
@@ -172,6 +213,9 @@ PRESENT: dict[str, Row] = {
                       "bond/bond0", {"degraded": True, "down": "eth2"}),
     "no LACP partner": ([], [replace(BOND, partner="00:00:00:00:00:00")], "bond.lacp", "bond/bond0",
                         {"answers": False}),
+    "port full": ([full(n) for n in range(11)], [full(11)], "link.busy", "port/mlx5_0.1", {"percent": 90}),
+    "server slow": ([asked(n) for n in range(4)], [asked(4)], "mount.slow", "mount//home", {"slow": True, "mean_ms": 150.0}),
+    "target full": ([], [replace(TARGET, free_kb=5)], "mount.target", "mount//lustre", {"full": True, "target": "OST0003"}),
     "unit failed": ([], [replace(UNIT, active="failed", sub="failed", first=True)], "service.state",
                     "service/slurmd.service", {"active": "failed"}),
     "unit stopped": ([UNIT, replace(UNIT, active="inactive", sub="dead")],
@@ -211,6 +255,7 @@ WELL: dict[str, Row] = {
     "no pages wait": ([], [health(retired__pending=0, retired__single_bit=3)], "gpu.retired_pages", ON,
                       {"pending": False}),
     "SRAM well": ([], [health(sram_threshold=0)], "gpu.sram_threshold", ON, {"exceeded": False}),
+    "no stuck process": ([], [replace(HELD, holders_known=True)], "gpu.holder_stuck", ON, {"active": False, "pid": 0}),
     "full speed": ([], [GPU], "gpu.throttle", ON, {"active": False}),
     "cool": ([], [health(margin=20)], "gpu.temperature", ON, {"active": False}),
     "PCIe wide": ([], [health(pcie__width=16, pcie__width_max=16, pcie__generation=5, pcie__generation_max=5)],
@@ -236,6 +281,9 @@ WELL: dict[str, Row] = {
     "link up": ([], [replace(LINK, first=True)], "link.state", "link/eth1", {"up": True}),
     "bond whole": ([], [BOND], "bond.slaves", "bond/bond0", {"degraded": False, "up": 2}),
     "LACP partner": ([], [BOND], "bond.lacp", "bond/bond0", {"answers": True, "apart": 0}),
+    "port not full": ([full(0, 1)], [full(1, 1)], "link.busy", "port/mlx5_0.1", {"percent": 0}),
+    "server fast": ([asked(0, 3.0)], [asked(1, 3.0)], "mount.slow", "mount//home", {"slow": False}),
+    "target not full": ([], [TARGET], "mount.target", "mount//lustre", {"full": False}),
     "unit active": ([], [replace(UNIT, first=True)], "service.state", "service/slurmd.service", {"active": "active"}),
     "mount answers": ([replace(MOUNT, state="hung")], [MOUNT], "mount.state", "mount//lustre", {"state": "ok"}),
     "mount not full": ([], [MOUNT], "mount.space", "mount//lustre", {"full": False}),
@@ -249,9 +297,15 @@ WELL: dict[str, Row] = {
     "clock right": ([], [CLOCK], "node.clock", "node", {"well": True}),
     "inventory": ([], [Inventory(kernel="6.1", driver="580", cpus=96, memory_mb=1024, product="x", bios="1", gpus=(),
                                  nics=())], "node.inventory", "node", {"changed": False}),
+    "settings": ([Inventory(kernel="6.1", driver="580", cpus=96, memory_mb=1024)], [NodeSettings(boot="iommu=pt")],
+                 "node.settings", "node", {"boot": "iommu=pt", "gpu_models": "no GPU"}),
 }  # fmt: skip
 # What happened, is ordinary, or may soon be otherwise is not told again.
 NOTHING: dict[str, tuple[Sequence[Sample], Sequence[Sample]]] = {
+    "a port that has been full for a minute": ([full(0), full(1)], [full(2)]),
+    "a port that was read once": ([], [full(0)]),
+    "a server that has been slow for a moment": ([asked(0), asked(1)], [asked(2)]),
+    "a server of which little is asked": ([asked(0)], [replace(asked(0), requests=3)]),
     "an XID": ([], [Line(text=f"NVRM: Xid (PCI:{BDF}): 79, GPU has fallen off the bus.", mono_s=1.0, seq=1)]),
     "a GPU that was lost and has answered once": (
         [GPU, replace(GPU, lost="lost")],

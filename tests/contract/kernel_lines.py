@@ -305,6 +305,9 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("nfs: server store-1.example not responding, timed out", "storage.server", "node", "error", {"server": "store-1.example", "message": "timed out"}),
     ("nfs: server 10.0.0.5 OK", "storage.server", "node", "info", {"answers": True}),
     ("Lustre: 2314:0:(client.c:2289:ptlrpc_expire_one_request()) work-OST0003-osc-ffff9a: Connection to work-OST0003 (at 10.1.0.9@o2ib) was lost; in progress operations using this service will wait for recovery to complete", "storage.server", "node", "error", {"filesystem": "lustre", "server": "work-OST0003", "answers": False}),
+    ("LustreError: 167-0: work-OST0003-osc-ffff9a: This client was evicted by work-OST0003; in progress operations using this service will fail.", "storage.server", "node", "error", {"filesystem": "lustre", "server": "work-OST0003", "answers": False, "evicted": True}),
+    ("LustreError: 11-0: work-MDT0000-mdc-ffff9a: operation mds_close to node 10.1.0.5@o2ib failed: rc = -107", "storage.server", "node", "error", {"filesystem": "lustre", "server": "work-MDT0000", "answers": False}),
+    ("LustreError: 2314:0:(import.c:1302:ptlrpc_connect_interpret()) no name stands here", "storage.server", "node", "error", {"filesystem": "lustre", "server": "unknown", "answers": False}),
     ("Lustre: work-OST0003-osc-ffff9a: Connection restored to work-OST0003 (at 10.1.0.9@o2ib)", "storage.server", "node", "info", {"server": "work-OST0003", "answers": True}),
     # --- a kernel that hangs or breaks ---
     ("INFO: task python3:4711 blocked for more than 120 seconds.", "kernel.stall", "node", "error", {"what": "hung_task", "process": "python3", "pid": 4711, "for_s": 120.0}),
@@ -340,6 +343,8 @@ TABLE: list[tuple[str, str, str, str, dict[str, Any]]] = [
     # --- fabric manager ---
     ("[Jul 09 2026 18:14:07] [ERROR] [tid 12727] detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:C1:00.0 physical id 3 port 33", "fabricmanager.error", "nvswitch/0000:c1:00", "fatal", {"what": "nvswitch_fatal", "code": 20034, "link": 33}),
     ("detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id 00000000:08:00.0 physical id 0 port 61", "fabricmanager.error", "nvswitch/0000:08:00", "warning", {"code": 12028}),
+    ("[Jul 09 2026 18:14:07] [ERROR] [tid 12727] fabric manager NVIDIA GPU driver interface version 550.90.07 don't match with driver version 550.127.05. Please update with matching NVIDIA driver package.", "fabricmanager.error", "node", "error", {"what": "version_mismatch"}),
+    ("fabric manager NVIDIA GPU driver interface version 535.54.03 don't match with driver version 535.86.10. Please update with matching NVIDIA driver package.", "fabricmanager.error", "node", "error", {"what": "version_mismatch"}),
     ("[Jul 09 2026 18:14:07] [ERROR] [tid 12727] failed to find the GPU handle 5410063385821516767 in the multicast team request", "fabricmanager.error", "node", "error", {"what": "error"}),
     # --- processors that are hot ---
     ("CPU3: Core temperature above threshold, cpu clock throttled (total events = 17)", "cpu.throttle", "node", "warning", {"what": "core", "active": True, "cpu": 3, "events": 17}),
@@ -429,6 +434,9 @@ ORDINARY = [
     "XFS (nvme1n1): Unmounting Filesystem 8d2e",
     "BTRFS info (device sdc1): using free-space-tree",
     "Lustre: Mounted work-client",
+    "Lustre: work-OST0004: Connection restored to 10.4.1.7@o2ib (at 10.4.1.7@o2ib)",
+    "LustreError: 138-a: work-OST0004: A client on nid 10.4.1.7@o2ib was evicted due to a lock blocking callback time out: rc -107",
+    "Lustre: work-MDT0000: Connection restored to 4f6a1c2e-9d1b-4 (at 10.4.1.7@o2ib)",
     "python3[4711]: segfault at 0 ip 0000000000401136 sp 00007ffd1a2b error 6 in a.out[401000+1000]",
     "nvidia-nvswitch0: open (major=510)",
     "nvidia-nvlink: Nvlink Core is being initialized, major device number 510",

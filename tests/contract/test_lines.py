@@ -96,6 +96,7 @@ PARTS = {
         "NicArea._COMMAND",
         "NicArea._HEALTH",
         "PcieArea._NAMED",
+        "FileServerArea._OWN_TARGET",
     ),
     # What stands behind amdgpu's name and address, or in the head that the lines of Ascend's driver have in common.
     *(

@@ -61,8 +61,14 @@ STORIES: dict[str, Expected] = {
     ),
     "gpu-persistence-off": ("gpu-persistence-off", "closed", ["gpu.persistence"]),
     "gpu-idle-service": ("gpu-unowned", "closed", ["service.restart"]),
+    "gpu-holder-stuck": (
+        "gpu-holder-stuck",
+        "closed",
+        [_EVIDENCE, _DRAIN, "node.reboot", *_TESTED_NODE, _RESUME],
+    ),
     "gpu-stuck-job": ("gpu-stuck-job", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
     "job-hung": ("job-hung", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
+    "container-gpu-lost": ("container-gpu-lost", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
     "gpu-straggler": ("straggler", "needs_human", [_DRAIN, _PAGE]),
     "gpu-reset-failed": (
         "gpu-reset-failed",
@@ -98,6 +104,8 @@ STORIES: dict[str, Expected] = {
     "sm-failover": ("sm-failover", "closed", []),
     "sm-frozen": ("no-working-sm", "closed", ["sm.status", "sm.start_standby", "sm.stop_master"]),
     "sm-unreachable": ("sm-unreachable", "needs_human", [_EVIDENCE, _PAGE]),
+    "client-evicted": ("client-evicted", "closed", [_EVIDENCE, "scheduler.jobs", _PAGE]),
+    "port-full": ("port-full", "closed", ["scheduler.jobs", _PAGE]),
     "ib-congested": ("port-congested", "closed", [_EVIDENCE, "scheduler.jobs", _PAGE]),
     "nic-broken": ("nic-broken", "closed", [_EVIDENCE, _DRAIN, "nic.reset", _PORTS, _ACCEPT, _RESUME]),
     "link-down": ("link-down", "closed", ["link.bounce"]),

@@ -16,6 +16,9 @@ from agent.contract.kinds import (
     node,
     nvml,
     optics,
+    settings,
+    storage,
+    traffic,
 )
 from agent.contract.kinds.base import Field as Field
 from agent.contract.kinds.base import Kind as Kind
@@ -32,6 +35,9 @@ KINDS: dict[str, Kind] = {
         optics.KINDS,
         node.KINDS,
         host.KINDS,
+        settings.KINDS,
+        storage.KINDS,
+        traffic.KINDS,
         kernel_lines.KINDS,
         agent.KINDS,
     )

@@ -281,13 +281,47 @@ KINDS: tuple[Kind, ...] = (
         },
     ),
     Kind(
+        name="gpu.holder_stuck",
+        component="gpu",
+        severity=ERROR,
+        source="NVML",
+        summary="Processes that no signal ends hold a GPU at zero utilisation, in each sample of five minutes. Every 300 s; info "
+        "when it is over.",
+        fields=(
+            field("active", "bool", "false: no such process holds it"),
+            field("processes", "int", "their number"),
+            field("lasted_s", "float", "how long", unit="s"),
+            field("pid", "int", "of the first; 0: none"),
+            field("process", "text", "name of the first"),
+            field(
+                "state",
+                "text",
+                "of the first: D (waits in the kernel) | Z (has ended, a thread of it has not); empty: none",
+            ),
+            field("job", "text", "Slurm job or pod of the first that has one"),
+        ),
+        example={
+            "active": True,
+            "processes": 1,
+            "lasted_s": 300.0,
+            "pid": 4711,
+            "process": "python3",
+            "state": "D",
+            "job": "",
+        },
+    ),
+    Kind(
         name="fabricmanager.error",
         component="nvswitch,node",
         severity=ERROR,
         source="fabric manager's log",
         summary="NVIDIA's fabric manager reports an error of its own or of an NVSwitch.",
         fields=(
-            field("what", "text", "nvswitch_fatal | nvswitch_non_fatal | error"),
+            field(
+                "what",
+                "text",
+                "nvswitch_fatal | nvswitch_non_fatal | version_mismatch (it does not run with this driver) | error",
+            ),
             field("message", "text", "its text"),
             field("code", "int", "SXid that it names", always=False),
             field("link", "int", "port that it names", always=False),

@@ -151,6 +151,12 @@ KINDS: tuple[Kind, ...] = (
             field("server", "text", "its name or address, or 'unknown'"),
             field("answers", "bool", "it answers now"),
             field("message", "text", "further text of the line", always=False),
+            field(
+                "evicted",
+                "bool",
+                "true: the server has thrown this client out, and what it was writing or reading fails",
+                always=False,
+            ),
         ),
         example={"filesystem": "nfs", "server": "10.0.0.5", "answers": False},
     ),

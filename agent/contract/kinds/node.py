@@ -43,6 +43,24 @@ KINDS: tuple[Kind, ...] = (
         example={"name": "CUDA_ERROR_DEVICE_REMOVED", "job": "4711", "file": "/var/log/jobs/4711.log"},
     ),
     Kind(
+        name="job.gpu_access",
+        component="node,job",
+        severity=ERROR,
+        source="job log",
+        summary="A container has no access to its GPUs, or could not be started with them, by its log or its runtime's.",
+        fields=(
+            field(
+                "what",
+                "text",
+                "access_lost (it had them) | version_mismatch | driver_not_loaded | cdi (no such CDI device) | toolkit "
+                "(nvidia-container-toolkit failed, or is not configured)",
+            ),
+            field("job", "text", "job id; empty when unknown"),
+            field("file", "text", "log file, or journal:<unit>"),
+        ),
+        example={"what": "access_lost", "job": "4711", "file": "/var/log/jobs/4711.log"},
+    ),
+    Kind(
         name="job.nccl_error",
         component="node,job",
         severity=WARNING,

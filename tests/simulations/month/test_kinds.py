@@ -138,7 +138,7 @@ LEFT_OUT = {
         "job-suspected",
         "job-collective-hangs",
     ),
-    *("fleet-drift", "fleet-split", "straggler"),
+    *("fleet-drift", "fleet-split", "settings-drift", "straggler"),
     # Of gpuward's own agents and wires, which a month does not break.
     *("node-noisy", "node-speaks-for-another", "two-agents", "renamed-machine"),
     # Of people, and of what a month's scheduler and UFM do not say.
@@ -155,6 +155,16 @@ LEFT_OUT = {
     ),
     *("gpu-overheated", "gpu-pages-near", "gpu-no-driver", "gpu-tool-hung"),
     *("gpu-fault-separate", "gpu-fault-restart", "gpu-fault-watched", "gpu-fault-unknown"),
+    # Of containers: a month's jobs have none.
+    *("container-gpu-lost", "container-gpus-fail"),
+    # Of traffic, which a month's ports do not count.
+    *("port-full", "port-busy", "link-full", "link-busy"),
+    # Of storage: a month's file servers answer or do not.
+    *("storage-slow", "storage-target-full", "client-evicted"),
+    # Of packages, which a month does not install.
+    "fabric-manager-mismatch",
+    # Of processes, which a month's machines have as jobs only.
+    "gpu-holder-stuck",
     # The same faults as those of kinds, in other words.
     *("gpu-unbound", "gpu-unowned", "gpu-suspected", "gpu-ecc-found-off", "mount-bad"),
     *("ib-errors-after-correction", "ib-port-unconfigured"),
