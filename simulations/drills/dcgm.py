@@ -82,4 +82,26 @@ DRILLS: tuple[Drill, ...] = (
         failed=True,
         entity="CPU 0",
     ),
+    Drill(
+        name="dcgm-blind",
+        summary="DCGM has no health watches any more, so that its health check tells nothing.",
+        nodes="one",
+        ends="it is not healed; a person sets the watches",
+        plan=begin(
+            Fault(
+                name="no watches",
+                component="node",
+                fixes=(),
+                symptoms=(
+                    event(
+                        "agent.source_failed",
+                        "node",
+                        source="dcgm",
+                        reason="DCGM has no health watches for its group g",
+                    ),
+                ),
+            )
+        ),
+        heals=False,
+    ),
 )

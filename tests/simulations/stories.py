@@ -86,6 +86,7 @@ STORIES: dict[str, Expected] = {
     "dcgm-power-unreadable": ("gpu-dcgm-other", "open", []),
     "dcgm-unknown": ("gpu-dcgm-unknown", "open", []),
     "dcgm-processor-hot": ("node-dcgm", "open", []),
+    "dcgm-blind": ("dcgm-blind", "open", []),
     "ib-phy-errors": (
         "ib-phy-errors",
         "closed",

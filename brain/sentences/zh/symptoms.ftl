@@ -186,3 +186,4 @@ s-dcgm-finds-something-that-is-of-no-gpu-or-f5d9d8c7 = DCGM 的发现不属于�
 s-dcgm-finds-the-gpu-s-power-unreadable-or-too-225abbaf = DCGM 无法读取该 GPU 的功率，或其 NVLink 的符号错误过多
 s-by-dcgm-s-limits-the-gpu-has-retired-too-eddc3dd6 = 按 DCGM 的限值，该 GPU 退役的显存页或重映射的行过多
 the-gpu-s-inforom-is-corrupt = 该 GPU 的 InfoROM 已损坏
+s-the-agent-is-to-ask-dcgm-s-health-check-6fad703b = agent 应查询 DCGM 的健康检查，但无法查询

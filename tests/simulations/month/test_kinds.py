@@ -156,7 +156,14 @@ LEFT_OUT = {
     *("gpu-overheated", "gpu-pages-near", "gpu-no-driver", "gpu-tool-hung"),
     *("gpu-fault-separate", "gpu-fault-restart", "gpu-fault-watched", "gpu-fault-unknown"),
     # Of what only DCGM finds: a month's nodes have no DCGM that is asked.
-    *("gpu-inforom-corrupt", "gpu-dcgm-pages", "gpu-dcgm-other", "gpu-dcgm-unknown", "node-dcgm"),
+    *(
+        "gpu-inforom-corrupt",
+        "gpu-dcgm-pages",
+        "gpu-dcgm-other",
+        "gpu-dcgm-unknown",
+        "node-dcgm",
+        "dcgm-blind",
+    ),
     # The same faults as those of kinds, in other words.
     *("gpu-unbound", "gpu-unowned", "gpu-suspected", "gpu-ecc-found-off", "mount-bad"),
     *("ib-errors-after-correction", "ib-port-unconfigured"),

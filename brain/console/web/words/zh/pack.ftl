@@ -211,3 +211,5 @@ said-of-ends-dcgm-pages-a1f38988 = 不会自愈；保存证据，由人安排更
 said-of-ends-dcgm-power-unreadable-ae968ce2 = 不会自愈；作业结束后由人复位该 GPU
 said-of-ends-dcgm-processor-hot-6cac5325 = 不会自愈；由人检查散热
 said-of-ends-dcgm-unknown-d8a55c77 = 不会自愈；由人查看 DCGM 的信息
+said-of-drill-dcgm-blind-2c295462 = DCGM 已没有健康检查项，其健康检查不再报告任何内容。
+said-of-ends-dcgm-blind-520b659f = 不会自愈；由人设置健康检查项
