@@ -220,7 +220,9 @@ class AgentConfig:
     nvidia_smi: str = option(
         "/usr/bin/nvidia-smi", "absolute path of nvidia-smi, for gpu.reset", check=absolute_path
     )
-    dcgmi: str = option("/usr/bin/dcgmi", "absolute path of dcgmi, for gpu.diagnose", check=absolute_path)
+    dcgmi: str = option(
+        "/usr/bin/dcgmi", "absolute path of dcgmi, for gpu.diagnose and dcgm_interval_s", check=absolute_path
+    )
     modprobe: str = option("/usr/sbin/modprobe", "absolute path of modprobe", check=absolute_path)
     rmmod: str = option("/usr/sbin/rmmod", "absolute path of rmmod", check=absolute_path)
     devlink: str = option(

@@ -4,6 +4,7 @@ from agent.collectors.agent_health import AgentHealthCollector
 from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.bond import BondCollector
 from agent.collectors.clock import ClockCollector
+from agent.collectors.dcgm import DcgmCollector
 from agent.collectors.device import DeviceCollector
 from agent.collectors.gpu import GpuCollector
 from agent.collectors.gpu_heat import GpuHeatCollector
@@ -49,6 +50,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     GpuMinuteCollector,
     GpuPeerLinksCollector,
     NpuFaultCollector,
+    DcgmCollector,
     GpuLinksCollector,
     GpuStateCollector,
     InfinibandCollector,

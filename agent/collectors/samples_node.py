@@ -149,6 +149,32 @@ class ToolState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DcgmFinding:
+    """One error that DCGM's health check shows (agent/contract/dcgm_errors.py)."""
+
+    # Address of the GPU, `0000:3b:00`; empty: it is of another entity, or DCGM does not say where its GPU is.
+    bdf: str
+    # `GPU 3`, `Switch 0`, by DCGM's numbers; empty: of a whole group.
+    entity: str
+    system: str
+    failed: bool
+    code: int
+    name: str
+    told_by: str
+    # 0: it is no XID.
+    xid: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DcgmHealth:
+    """All that DCGM's health check shows now."""
+
+    findings: tuple[DcgmFinding, ...] = ()
+    mono_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuCard:
     """A GPU as the PCI bus and the driver know it. Empty: not known."""
 
@@ -288,4 +314,5 @@ NodeSample = (
     | Optics
     | NpuFaults
     | ToolState
+    | DcgmHealth
 )

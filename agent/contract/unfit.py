@@ -301,6 +301,7 @@ FIT: Mapping[str, str] = {
     "mount.target": "many nodes share the target",
     "gpu.orphaned": "memory of a job that is over; the brain decides what is done about it",
     "gpu.power_capped": "gpuward has lowered the limit itself, and jobs run",
+    "gpu.dcgm_health": "what ends jobs is told by the kinds above as well; what only DCGM finds, jobs run on with",
     "ib.sm_answer": "the subnet manager is the whole fabric's",
     "optics.module": "the link works, and tells itself when it no longer does",
 }

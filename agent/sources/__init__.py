@@ -4,6 +4,7 @@ from agent.sources.amdgpu import AmdgpuSource
 from agent.sources.ascend import AscendSource
 from agent.sources.base import Source, SourceSetup
 from agent.sources.bond import BondSource
+from agent.sources.dcgm import DcgmSource
 from agent.sources.fabric_manager import FabricManagerSource
 from agent.sources.infiniband import InfinibandSource
 from agent.sources.inventory import InventorySource
@@ -50,6 +51,7 @@ SOURCES: tuple[type[Source], ...] = (
     JournalSource,
     SubnetSource,
     FabricManagerSource,
+    DcgmSource,
 )
 
 

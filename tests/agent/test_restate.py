@@ -33,6 +33,8 @@ from agent.collectors.samples import (
 from agent.collectors.samples_node import (
     Bond,
     BondSlave,
+    DcgmFinding,
+    DcgmHealth,
     Inventory,
     LoadedModules,
     Memory,
@@ -57,6 +59,9 @@ from agent.supervisor import Feeder
 from tests.agent.uplink_kit import Clock, FakeHost, open_spool
 
 BDF, ON = "0000:3b:00", "gpu/0000:3b:00"
+FOUND = DcgmFinding(
+    bdf=BDF, entity="GPU 1", system="inforom", failed=False, code=9, name="CORRUPT_INFOROM", told_by=""
+)
 JOB = GpuProcess(pid=7, memory_mb=70_000, name="python", job="4711")
 GPU = Gpu(index=0, bdf=BDF, uuid="GPU-1", utilization=50, power_w=300.0, temperature_c=60, slowdowns=0)
 LOWERED = LoweredPower(bdf=BDF, limit_mw=490_000, before_mw=700_000)
@@ -178,6 +183,7 @@ PRESENT: dict[str, Row] = {
                       {"active": True, "link": 0}),
     "NPU fault": ([], [NpuFaults(bdf=BDF, health="Alarm", codes=("80E18402",))], "gpu.fault", ON,
                   {"code": "80E18402", "level": "separate_npu", "active": True}),
+    "DCGM's finding": ([], [DcgmHealth(findings=(FOUND,))], "gpu.dcgm_health", ON, {"error": "CORRUPT_INFOROM", "active": True}),
     "xGMI link down": ([health(link__xgmi__0__state=1, link__xgmi__1__state=1)],
                        [health(link__xgmi__0__state=1, link__xgmi__1__state=0)], "gpu.link_state", ON, {"down": 1, "links": "1"}),
     "fabric error": ([], [health(fabric__state=3, fabric__status=7, fabric__health=0)], "gpu.fabric", ON,

@@ -16,6 +16,7 @@ from agent.contract.owner import owner
 from agent.contract.xid import parse, parse_off_bus
 from agent.contract.xid_details import details
 from agent.host import Host
+from agent.shared import dcgmi
 from agent.sources.journal import JournalSource, JournalSourceOptions
 
 SLOW_S = 0.25  # for one record, even under the fuzzer's instrumentation
@@ -99,6 +100,8 @@ SEEDS = (
     'Errors for 0x200000 "S1"\n   GUID 0x200000 port 3: [SymbolErrorCounter == 120] [PortXmitWait == 9]\n##  9 ports checked',
     '0x0000000000100007 "    H4"      5    1[  ] ==( 4X           2.5 Gbps Active/  LinkUp)==>  '
     '0x0000000000200000      2    4[  ] "S1" (Could be 12X Could be 10.0 Gbps)',
+    '{"body": {"GPU": {"children": {"3": {"children": {"Errors": {"children": {"Memory system": {"overflow": ["Detected XID '
+    '48 for GPU 3"], "value": "Failure"}}}}}}}, "Overall Health": {"value": "Failure"}}, "header": ["Health Monitor Report"]}',
     "sminfo: sm lid 1 sm guid 0x100001, activity count 116 priority 10 state 3 SMINFO_MASTER",
     '{"DCGM Diagnostic": {"test_categories": [{"tests": [{"name": "memory", "results": [{"status": "Fail", "entity_id": 1, '
     '"warnings": [{"warning": "x"}]}]}]}]}}',
@@ -144,7 +147,7 @@ def cgroup(text: str) -> None:
 
 
 def tools(text: str) -> None:
-    """What tools print: of a fabric, of subnet managers, of GPU diagnostics."""
+    """What tools print: of a fabric, of subnet managers, of GPU diagnostics, of DCGM's health check."""
     errors, cables = fabric.errors(text), fabric.links(text)
     list(fabric.findings(errors, errors, cables, fabric.to_remember(errors, cables[:1], "2026-01-01"), 60))
     fabric.count(text)
@@ -152,6 +155,10 @@ def tools(text: str) -> None:
     subnet.read(text)
     with contextlib.suppress(ActionError):
         results(text, "")
+    for incident in dcgmi.health(text).incidents:
+        assert incident.system in dcgmi.SYSTEMS
+    dcgmi.gpus(text)
+    dcgmi.major(text)
 
 
 def journal(text: str) -> None:

@@ -87,6 +87,12 @@ STORIES: dict[str, Expected] = {
     "npu-unknown-fault": ("gpu-fault-unknown", "open", []),
     "npu-heartbeat": ("gpu-hung", "open", []),
     "npu-smi-hung": ("gpu-tool-hung", "needs_human", [_EVIDENCE, _PAGE]),
+    "dcgm-inforom": ("gpu-inforom-corrupt", "needs_human", [_EVIDENCE, _PAGE]),
+    "dcgm-pages": ("gpu-dcgm-pages", "needs_human", [_EVIDENCE, _PAGE]),
+    "dcgm-power-unreadable": ("gpu-dcgm-other", "open", []),
+    "dcgm-unknown": ("gpu-dcgm-unknown", "open", []),
+    "dcgm-processor-hot": ("node-dcgm", "open", []),
+    "dcgm-blind": ("dcgm-blind", "open", []),
     "ib-phy-errors": (
         "ib-phy-errors",
         "closed",

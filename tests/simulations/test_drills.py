@@ -51,6 +51,10 @@ def test_a_node_whose_gpu_is_dead_is_drained_and_stays_off() -> None:
 
 
 TICKETS = {
+    "dcgm-blind",
+    "dcgm-power-unreadable",
+    "dcgm-processor-hot",
+    "dcgm-unknown",
     "dirty-fibre",
     "gpu-pages-near",
     "npu-heartbeat",

@@ -8,6 +8,7 @@ from agent.contract.errors import ContractError
 from agent.contract.kinds import (
     accelerators,
     agent,
+    dcgm,
     fabric,
     gpu,
     host,
@@ -30,6 +31,7 @@ KINDS: dict[str, Kind] = {
         gpu.KINDS,
         nvml.KINDS,
         accelerators.KINDS,
+        dcgm.KINDS,
         fabric.KINDS,
         network.KINDS,
         optics.KINDS,

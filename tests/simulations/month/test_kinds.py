@@ -165,6 +165,15 @@ LEFT_OUT = {
     "fabric-manager-mismatch",
     # Of processes, which a month's machines have as jobs only.
     "gpu-holder-stuck",
+    # Of what only DCGM finds: a month's nodes have no DCGM that is asked.
+    *(
+        "gpu-inforom-corrupt",
+        "gpu-dcgm-pages",
+        "gpu-dcgm-other",
+        "gpu-dcgm-unknown",
+        "node-dcgm",
+        "dcgm-blind",
+    ),
     # The same faults as those of kinds, in other words.
     *("gpu-unbound", "gpu-unowned", "gpu-suspected", "gpu-ecc-found-off", "mount-bad"),
     *("ib-errors-after-correction", "ib-port-unconfigured"),
