@@ -63,6 +63,7 @@ STORIES: dict[str, Expected] = {
     "gpu-idle-service": ("gpu-unowned", "closed", ["service.restart"]),
     "gpu-stuck-job": ("gpu-stuck-job", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
     "job-hung": ("job-hung", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
+    "job-accuses-node": ("job-accuses-node", "closed", [_EVIDENCE, _DRAIN, _DIAGNOSE, _ACCEPT, _RESUME]),
     "gpu-straggler": ("straggler", "needs_human", [_DRAIN, _PAGE]),
     "gpu-reset-failed": (
         "gpu-reset-failed",

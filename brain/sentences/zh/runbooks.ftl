@@ -78,3 +78,5 @@ the-vendor-wants-it-for-the-rma = 厂商的 RMA 需要它。
 gpuward-does-nothing-on-its-nodes-in-the-meantime = 在此期间 gpuward 不对其节点执行任何操作。
 gpuward-does-nothing-on-the-nodes-in-the-meantime = 在此期间 gpuward 不对这些节点执行任何操作。
 gpuward-has-no-remedy-for-this = gpuward 对此没有修复手段。
+s-a-job-s-trainer-found-wrong-results-on-this-6c61aa46 = 作业的训练程序发现该节点结果有误，而该节点未通过 NVIDIA 诊断。
+then-run-gpuward-return-node = 然后执行 `gpuward return { $node }`。
