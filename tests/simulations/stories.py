@@ -143,6 +143,7 @@ REQUESTS = {
     "return-node": [_LINKS, _PORTS, "gpu.power_restore", _RESUME],
     "inspect-node": [_DRAIN, _LINKS, _PORTS, _DIAGNOSE, _ACCEPT, "bmc.evidence", _EVIDENCE, _RESUME],
     "accept-node": [_DRAIN, _LINKS, _PORTS, _DIAGNOSE, _ACCEPT, _EVIDENCE, _RESUME],
+    "test-idle-node": [_DRAIN, _DIAGNOSE, _ACCEPT, _RESUME],
     "inspect-fabric": ["sm.status", "fabric.inspect"],
 }
 

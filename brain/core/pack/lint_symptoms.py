@@ -29,6 +29,7 @@ def findings(pack: Pack) -> Iterator[Finding]:
     known = {symptom.name: symptom for symptom in pack.symptoms}
     used = {name for rule in pack.rules for name in _named(rule.when)}
     used |= {symptom.of for symptom in pack.symptoms}
+    used |= {runbook.only_while for runbook in pack.runbooks}
     for symptom in pack.symptoms:
         path: _Path = ("symptoms", symptom.name)
         if not _NAME.fullmatch(symptom.name):

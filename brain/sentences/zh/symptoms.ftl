@@ -186,3 +186,5 @@ a-job-s-gradients-overflow-again-and-again = 作业的梯度反复溢出
 a-job-computes-what-is-not-a-number = 作业算出的不是有效数值
 s-a-job-s-trainer-names-this-node-where-a-e4e95513 = 作业的训练程序指认本节点：结果不是有效数值，或重算时不同
 s-a-job-s-trainer-names-several-of-its-nodes-ff6aa152 = 作业的训练程序指认了它的多个节点：结果不是有效数值
+s-the-node-has-had-no-job-for-a-while-d20662ff = 该节点已有一段时间没有作业，也没有为它计划的作业
+s-a-pool-of-nodes-has-fewer-idle-and-healthy-66061c2f = 某节点池中空闲且健康的节点少于其备用比例

@@ -203,4 +203,5 @@ said-of-runbook-suspect-fabric-8101773a = Page about a fault of the fabric that 
 said-of-runbook-suspect-switch-551dd487 = Page about a suspected switch; nothing is done on its nodes.
 said-of-runbook-switch-off-node-8ec7b731 = Switch a node off by its BMC, when somebody has asked for it and it is approved.
 said-of-runbook-test-accused-node-9de0bf7e = Propose to test a node that a job's trainer accuses of wrong results; nothing is done without an approval.
+said-of-runbook-test-idle-node-fb02d830 = Weekly, where nodes have been idle for a while: test what their GPUs compute, with the node drained.
 said-of-runbook-wake-node-74932ef7 = Examine an unreachable node through its BMC, then restart it by its BMC.

@@ -177,6 +177,7 @@ said-of-runbook-suspect-fabric-8101773a = 就许多节点共有的网络故障�
 said-of-runbook-suspect-switch-551dd487 = 就可疑的交换机告警；不在其节点上做任何操作。
 said-of-runbook-switch-off-node-8ec7b731 = 有人提出并经批准后，通过 BMC 关闭节点电源。
 said-of-runbook-test-accused-node-9de0bf7e = 建议测试被作业的训练程序指认结果有误的节点；未经批准不做任何操作。
+said-of-runbook-test-idle-node-fb02d830 = 每周：在空闲了一段时间的节点上，先排空，再测试其 GPU 的计算结果。
 said-of-runbook-wake-node-74932ef7 = 通过 BMC 检查失联的节点，然后由 BMC 重启。
 said-of-drill-gpu-driver-reset-66cb6ba4 = amdgpu 复位一块挂起的 GPU，GPU 恢复工作；其上的作业已失败。
 said-of-drill-gpu-hung-7f820351 = amdgpu 徒劳地等待一块 GPU 的队列，且没有复位它。
