@@ -22,6 +22,7 @@ def collectors_for(
         CollectorSetup(
             values=config.plugins,
             driver=host.nvidia_driver(),
+            hostname=host.hostname(),
             nics=nic_names(host),
             drivers=pci_drivers(host),
             numbered=npu_numbers(host),

@@ -353,14 +353,21 @@ async def run(
             leads=leadership.leads,
             data_dir=config.data_dir,
         )
-        for witnesses in (kube_conditions, slurm_witness):
-            listeners += witnesses.listeners(
-                config.schedulers,
-                put=writer.append_or_drop,
-                note=notes.write,
-                leads=leadership.leads,
-                known=lambda: replica.state.nodes,
-            )
+        listeners += kube_conditions.listeners(
+            config.schedulers,
+            put=writer.append_or_drop,
+            note=notes.write,
+            leads=leadership.leads,
+            known=lambda: replica.state.nodes,
+        )
+        listeners += slurm_witness.listeners(
+            config.schedulers,
+            put=writer.append_or_drop,
+            note=notes.write,
+            leads=leadership.leads,
+            known=lambda: replica.state.nodes,
+            ill=replica.ill,
+        )
         listeners += bmc_poll.listeners(
             config.bmc,
             config.bmc_poll,

@@ -21,6 +21,8 @@ class CollectorSetup:
     values: Mapping[str, Any] = field(default_factory=dict)
     # Version of the NVIDIA driver, e.g. `580.82`; empty: not known.
     driver: str = ""
+    # The machine's host name; empty: not known.
+    hostname: str = ""
     # PCI address with the function → InfiniBand device.
     nics: Mapping[str, str] = field(default_factory=dict)
     # PCI address with the function → kernel driver, of the GPUs and cards.

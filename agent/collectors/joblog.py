@@ -1,10 +1,15 @@
+<<<<<<< HEAD
 """Facts in job logs: CUDA, NCCL and RDMA errors, containers without their GPUs, and losses that are not a number."""
+=======
+"""Facts in job logs: CUDA, NCCL and RDMA errors, and results that are not a finite number."""
+>>>>>>> origin/jobs
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from agent.collectors import not_finite
 from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.bursts import Bursts
 from agent.collectors.samples import JobLine, Sample, Tick
@@ -27,7 +32,6 @@ _MARKERS = (
     "RDMA_CM_EVENT_",
     *container_lines.MARKERS,
 )
-_LOSS_MARKERS = ("loss", "Loss")
 REPEAT_S = 10.0  # the same error in the same file is one event in so many seconds
 _LINE = 4096  # characters of a line that are looked at
 
@@ -83,8 +87,6 @@ _RDMA_DEVICE = re.compile(
     r"\b((?:mlx[45]_(?:bond_)?|bnxt_re(?:_bond)?|irdma|hns_|qedr|rxe|siw)[0-9]{1,3}|(?:roce|ib)p[0-9]{1,5}s[0-9]{1,3}(?:f[0-9]+)?)\b"
     r"(?:(?::|[ ,/]+port[ :=]+)([0-9]{1,2})\b)?"
 )
-# `loss: nan`, `loss=nan`, `'loss': nan`, `lm loss: NaN |`, `train_loss -nan`
-_NAN_LOSS = re.compile(r"(?i:loss)['\"]?\s{0,4}[:=]?\s{0,4}['\"]?[-+]?(?:nan|NaN|NAN)\b")
 _PCI = re.compile(
     r"(?:(?<=PCI:)|(?<![\w:.]))"
     r"([0-9a-fA-F]{4}|[0-9a-fA-F]{8}):([0-9a-fA-F]{2}):([01][0-9a-fA-F])(?:\.[0-7])?(?![\w:])"
@@ -98,7 +100,10 @@ class JobLogOptions:
     """What an operator can set."""
 
     # A loss may be NaN on purpose, and trainers print it in many ways: hence not by default.
-    job_nan_loss: bool = option(False, "report when a job's log shows a loss that is not a number")
+    job_nan_loss: bool = option(
+        False,
+        "report when a job's log shows a loss that is not a number, or a result that its trainer found to be wrong",
+    )
     job_step_text: str = option(
         "",
         "words that stand before the time of a step in the logs of jobs (in s unless they, or it, say ms); empty: none is read",
@@ -109,7 +114,7 @@ class JobLogOptions:
     def markers(self) -> tuple[str, ...]:
         """A source may leave out all lines without any of these."""
         steps = (self.job_step_text,) if self.job_step_text else ()
-        return (*_MARKERS, *(_LOSS_MARKERS if self.job_nan_loss else ()), *steps)
+        return (*_MARKERS, *(not_finite.MARKERS if self.job_nan_loss else ()), *steps)
 
 
 class JobLogCollector(Collector):
@@ -132,7 +137,9 @@ class JobLogCollector(Collector):
     one_off: ClassVar[str] = "lines of a job's log"
     options: ClassVar[tuple[type[Any], ...]] = (JobLogOptions,)
 
-    def __init__(self, options: JobLogOptions) -> None:
+    def __init__(self, options: JobLogOptions, *, hostname: str = "") -> None:
+        """`hostname`: this machine's; empty: no line is about it."""
+        self._hostname = hostname
         self._nan_loss = options.job_nan_loss
         self._steps = StepTimes(options.job_step_text)
         self._bursts = Bursts(window_s=REPEAT_S)
@@ -140,7 +147,7 @@ class JobLogCollector(Collector):
     @classmethod
     def of(cls, setup: CollectorSetup) -> Self:
         """See Collector."""
-        return cls(setup.options(JobLogOptions))
+        return cls(setup.options(JobLogOptions), hostname=setup.hostname)
 
     def feed(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:
         """See Collector."""
@@ -151,8 +158,8 @@ class JobLogCollector(Collector):
         text = sample.text[:_LINE]
         if (step := self._steps.read(text, sample.file, sample.mono_s or now_s)) is not None:
             yield _stepped(sample, step, now_s)
-        if self._nan_loss and any(marker in text for marker in _LOSS_MARKERS) and _NAN_LOSS.search(text):
-            yield from self._limited("job.nan_loss", {}, Severity.WARNING, sample, now_s)
+        if self._nan_loss and any(marker in text for marker in not_finite.MARKERS):
+            yield from self._not_finite(text, sample, now_s)
         if not any(marker in text for marker in _MARKERS):
             return
         if name := _cuda_error(text):
@@ -171,12 +178,35 @@ class JobLogCollector(Collector):
         if what := container_lines.no_gpu(text):
             yield from self._limited("job.gpu_access", {"what": what}, Severity.ERROR, sample, now_s)
 
+    def _not_finite(self, text: str, line: JobLine, now_s: float) -> Iterator[UnsentEvent]:
+        found = not_finite.read(text)
+        if found is None:
+            return
+        own = found.what in (not_finite.LOCAL, not_finite.NOT_REPRODUCIBLE)
+        here = own and not_finite.same_host(found.node, self._hostname)
+        data: dict[str, Scalar] = {"what": found.what, "here": here}
+        fact = str(data)  # a thousand ranks that say it in one file are one fact; the first is named
+        if found.rank is not None:
+            data["rank"] = found.rank
+        if found.device is not None:
+            data["device"] = found.device
+        mild = found.what in (not_finite.GRADIENT, not_finite.REPRODUCED)
+        severity = Severity.INFO if mild else Severity.WARNING
+        yield from self._limited("job.nan_loss", data, severity, line, now_s, fact=fact)
+
     def _limited(
-        self, kind: str, data: dict[str, Scalar], severity: Severity, line: JobLine, now_s: float
+        self,
+        kind: str,
+        data: dict[str, Scalar],
+        severity: Severity,
+        line: JobLine,
+        now_s: float,
+        *,
+        fact: str = "",
     ) -> Iterator[UnsentEvent]:
         gpu = _gpu(line.text[:_LINE]) if kind == "job.cuda_error" else ""
         # Two GPUs that fail in one file are two facts.
-        key = (line.file, f"{kind} {data} {gpu}")
+        key = (line.file, f"{kind} {fact or data} {gpu}")
         unsent = UnsentEvent(
             kind=kind,
             component=gpu or _job(line.job),

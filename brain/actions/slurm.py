@@ -40,6 +40,7 @@ from brain.actions.slurm_rows import (
     Protected,
     SlurmAccess,
 )
+from brain.actions.spares import SparePool
 from brain.options import options
 
 SETTLE_S = 10.0  # how long it may take until an accepted change is visible
@@ -72,6 +73,12 @@ class SlurmOptions:
     # Interval at which people are told what Slurm says of nodes (down, fewer GPUs, drained by others) and of jobs that wait for
     # over an hour; 0: they are not
     states_every_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    # A node without a job for so long is told as idle, so that the runbook test-idle-node may test it; 0: none is. Needs
+    # states_every_s
+    idle_after_s: Annotated[float, Field(ge=0, le=604800)] = 0.0
+    # Pools of nodes of which a share is to be idle and healthy, as spares for what fails: name -> nodes and share (0.1). A short
+    # supply is told. Empty: none is counted. Needs states_every_s
+    spares: Mapping[str, SparePool] = field(default_factory=dict)
     # Shell patterns of the reasons that a node health check gives when it drains a node: we may drain over it, and give
     # the node back. Those of everybody else stand
     health_checks: tuple[str, ...] = ()

@@ -107,7 +107,10 @@ class Cli:
         for at in range(0, len(parts) - 3, 4):
             node, state, by, reason = parts[at : at + 4]
             rows[node.strip()] = NodeRow(
-                flags=sinfo_flags(state), reason=written("" if reason == "none" else reason), by=by
+                flags=sinfo_flags(state),
+                reason=written("" if reason == "none" else reason),
+                by=by,
+                free=state.strip().lower() in _FREE,
             )
         return rows
 
@@ -293,6 +296,11 @@ def parse_node(says: str) -> NodeRow:
         by=reason["by"] if reason else "",
         gave_up=gave_up(text),
     )
+
+
+# sinfo's `%T` of a node without jobs; a sign behind it says that it is silent, switched off, to be rebooted, in maintenance, or
+# planned for a job.
+_FREE = ("idle", "reserved")
 
 
 def sinfo_flags(state: str) -> frozenset[str]:

@@ -221,6 +221,9 @@ def _number(found: Any) -> str:
     return str(found.get("number") if isinstance(found, dict) else found)
 
 
+_HARMLESS = frozenset(("IDLE", "RESERVED", "CLOUD", "DYNAMIC_NORM"))  # beside IDLE: jobs may have the node
+
+
 def _node(row: Mapping[str, Any]) -> NodeRow:
     names = [*_names(row.get("state")), *_names(row.get("state_flags"))]
     return NodeRow(
@@ -228,6 +231,7 @@ def _node(row: Mapping[str, Any]) -> NodeRow:
         reason=written(str(row.get("reason") or "")),
         by=str(row.get("reason_set_by_user") or ""),
         gave_up=gave_up(str(row.get("reason") or "")),
+        free="IDLE" in names and _HARMLESS.issuperset(names),
     )
 
 

@@ -40,6 +40,8 @@ class NodeRow:
     by: str
     # The node did not come back from a reboot within ResumeTimeout
     gave_up: bool = False
+    # No job has it, and the next one can have it at once. Only of all_nodes
+    free: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

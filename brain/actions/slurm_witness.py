@@ -13,10 +13,11 @@ from typing import Any
 from brain.actions import slurm
 from brain.actions.marks import of_a_person
 from brain.actions.slurm import Slurm, SlurmOptions
-from brain.actions.slurm_rows import DOWN, DRAIN, FAIL, REBOOT_ASKED, REBOOTING, SILENT, NodeRow
+from brain.actions.slurm_rows import DOWN, DRAIN, FAIL, NO_JOBS, REBOOT_ASKED, REBOOTING, SILENT, NodeRow
+from brain.actions.spares import counted
 from brain.actions.witness import NodeSaid, WaitingJob, Witness, ours
 from brain.core.inputs import Reported
-from brain.options import options
+from brain.options import WrongText, options
 from brain.polling import ask_on
 
 MAX_PAUSE_S = 600.0  # between looks while Slurm does not answer
@@ -24,6 +25,8 @@ MAX_PAUSE_S = 600.0  # between looks while Slurm does not answer
 _UNUSABLE = (DOWN, FAIL, "FAILING", "ERROR", "INVAL", "UNKNOWN", SILENT)
 _ON_PURPOSE = (REBOOT_ASKED, REBOOTING, "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "FUTURE")
 _FEWER_GPUS = re.compile(r"gres/gpu count reported lower than configured \(([0-9]+) < ([0-9]+)\)")
+
+_POOL = re.compile(r"[A-Za-z0-9._-]{1,60}")  # it stands in the ids of facts
 
 
 class SlurmStates:
@@ -39,9 +42,10 @@ class SlurmStates:
         note: Callable[[str, str], None],
         leads: Callable[[], bool],
         known: Callable[[], Collection[str]],
+        ill: Callable[[], Collection[str]] = frozenset,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """As NodeConditions of Kubernetes."""
+        """As NodeConditions of Kubernetes. `ill`: nodes that are no spares although they are idle."""
         self._name = name
         self._cluster = cluster
         self._want = want
@@ -50,7 +54,8 @@ class SlurmStates:
         self._leads = leads
         self._known = known
         self._clock = clock
-        self._witness = Witness(name)
+        self._ill = ill
+        self._witness = Witness(name, idle_after_s=want.idle_after_s)
 
     async def close(self) -> None:
         """Closes the connection."""
@@ -74,14 +79,15 @@ class SlurmStates:
         """Looks once and returns how many facts were published. ActionError: Slurm does not say."""
         nodes, waiting = await self._cluster.states()
         now_s, known = self._clock(), self._known()
-        told = self._witness.nodes(
-            (
-                said(node, row)
-                for name, row in sorted(nodes.items())
-                if (node := ours(self._want.node_name, name)) in known and fnmatchcase(node, self._want.nodes)
-            ),
-            now_s,
-        )
+        states = [
+            said(node, row)
+            for name, row in sorted(nodes.items())
+            if (node := ours(self._want.node_name, name)) in known and fnmatchcase(node, self._want.nodes)
+        ]
+        told = self._witness.nodes(states, now_s)
+        ill = self._ill() if self._want.spares else ()
+        for name, pool in self._want.spares.items():
+            told += self._witness.spares(counted(name, pool, states, ill), now_s)
         told += self._witness.queue(
             [
                 WaitingJob(id=job.id, user=job.user, waits_s=now_s - job.submitted, reason=job.reason)
@@ -119,6 +125,8 @@ def said(node: str, row: NodeRow) -> NodeSaid:
         drained_by=row.by if others else "",
         gpus=(int(fewer[2]), int(fewer[1])) if fewer else (0, 0),
         gpus_text=row.reason if fewer else "",
+        idle=row.free,
+        out=bool(row.flags & NO_JOBS) or bool(bad),
     )
 
 
@@ -129,6 +137,7 @@ def listeners(
     note: Callable[[str, str], None],
     leads: Callable[[], bool],
     known: Callable[[], Collection[str]],
+    ill: Callable[[], Collection[str]] = frozenset,
 ) -> list[SlurmStates]:
     """One for each table of `[schedulers]` that wants it; ConfigError names the key."""
     found = []
@@ -137,7 +146,15 @@ def listeners(
             continue
         where = f"schedulers.{name}"
         want = options(SlurmOptions, table, where)
+        for key in ("idle_after_s", "spares"):
+            if getattr(want, key) and not want.states_every_s:
+                raise WrongText(f"{where}.{key}: needs states_every_s, how often Slurm is asked")
+        for pool in want.spares:
+            if not _POOL.fullmatch(pool):
+                raise WrongText(f"{where}.spares.{pool}: a pool's name has letters, digits, and . _ - only")
         if want.states_every_s:
             cluster = slurm.build(name, table, where)
-            found.append(SlurmStates(name, cluster, want, put=put, note=note, leads=leads, known=known))
+            found.append(
+                SlurmStates(name, cluster, want, put=put, note=note, leads=leads, known=known, ill=ill)
+            )
     return found

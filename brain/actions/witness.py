@@ -16,6 +16,7 @@ from brain.core.pack import scheduler_kinds
 
 SOURCE = "scheduler"
 AGAIN_S = 1800.0
+SPARES_S = 600.0  # spares that are short, or enough again, for less are not told
 SETTLES_S = 30.0  # a node that has been unusable for less is not told
 WAITS_S = 3600.0
 NAMED = 5  # jobs that one fact names
@@ -64,6 +65,10 @@ class NodeSaid:
     # GPUs that it should have, and that jobs can have; None: the scheduler does not say
     gpus: tuple[int, int] | None = None
     gpus_text: str = ""
+    # No job has it, and the next one can have it at once
+    idle: bool = False
+    # It takes no jobs: drained, by us or others, or down
+    out: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,22 @@ class WaitingJob:
     waits_s: float
     # The scheduler's, with its details behind a comma or blank
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spares:
+    """What a pool has now."""
+
+    pool: str
+    # Idle and healthy nodes
+    ready: int
+    wanted: int
+    # Nodes of the pool
+    of: int
+    # Idle nodes that are not healthy
+    ill: tuple[str, ...] = ()
+    # Nodes that take no jobs
+    out: int = 0
 
 
 @dataclass(slots=True)
@@ -89,8 +110,12 @@ class _Standing:
 class Witness:
     """One scheduler. `now_s`: the wall clock."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, idle_after_s: float = 0.0) -> None:
+        """`idle_after_s`: a node without jobs for so long is told as idle; 0: none is."""
         self._name = name
+        self._idle_after_s = idle_after_s
+        self._idle_since: dict[str, float] = {}
+        self._spares_since: dict[str, tuple[bool, float]] = {}  # pool -> short or not, since when
         self._told: dict[tuple[str, str], _Standing] = {}  # (kind, node)
         self._since: dict[str, float] = {}  # node -> since when it has been seen unusable
 
@@ -117,13 +142,38 @@ class Witness:
         kind = scheduler_kinds.SCHEDULER_QUEUE
         return list(self._state(kind, "", bool(stuck), data, state, Severity.WARNING, now_s))
 
+    def spares(self, found: Spares, now_s: float) -> list[Reported]:
+        """What a count of a pool tells: that spares have been short for a while, that they are other ones, or enough again."""
+        kind = f"{scheduler_kinds.SCHEDULER_SPARES}/{found.pool}"
+        told = self._told.get((kind, ""))
+        stands = told is not None and told.active
+        short = found.ready < found.wanted
+        was, since_s = self._spares_since.get(found.pool, (not short, now_s))
+        if was != short:
+            since_s = now_s
+        self._spares_since[found.pool] = short, since_s
+        # A job that ends and the next one that starts are no news: each side counts when it has lasted.
+        active = short if now_s - since_s >= SPARES_S else stands
+        data: dict[str, Scalar] = {
+            "pool": found.pool,
+            "ready": found.ready,
+            "wanted": found.wanted,
+            "of": found.of,
+            "out": found.out,
+            "ill": clip(", ".join(found.ill), _MOST_TEXT),
+        }
+        # One spare more or less is no news; none at all is.
+        state = "none" if not found.ready else "few"
+        return list(self._state(kind, "", active, data, state, Severity.WARNING, now_s))
+
     def learn(self, given: Reported, now_s: float) -> None:
         """Takes a report from the log, of whichever brain leads."""
         source, _, rest = given.id.partition(":")
         name, _, rest = rest.partition(":")
         node, _, rest = rest.partition(":")
         kind, _, rest = rest.partition(":")
-        if source == SOURCE and name == self._name and (node, kind) == (given.node, given.kind):
+        told = node, kind.partition("/")[0]  # of a pool, its name stands behind
+        if source == SOURCE and name == self._name and told == (given.node, given.kind):
             active = bool(given.data.get("active"))
             self._told[kind, node] = _Standing(digest=rest.partition(":")[0], active=active, at_s=now_s)
 
@@ -154,6 +204,23 @@ class Witness:
             }
             kind, state = scheduler_kinds.SCHEDULER_GPUS, f"{usable} of {have}"
             yield from self._state(kind, said.node, usable < have, gpus, state, Severity.ERROR, now_s)
+        if self._idle_after_s:
+            yield from self._idle(said, now_s)
+
+    def _idle(self, said: NodeSaid, now_s: float) -> Iterator[Reported]:
+        kind = scheduler_kinds.SCHEDULER_IDLE
+        if not said.idle:
+            self._idle_since.pop(said.node, None)
+            yield from self._state(kind, said.node, False, {"idle_s": 0.0}, "", Severity.INFO, now_s)
+            return
+        told = self._told.get((kind, said.node))
+        since_s = self._idle_since.setdefault(said.node, now_s)
+        stands = told is not None and told.active
+        if told is not None and stands and now_s - told.at_s < AGAIN_S:
+            return  # also of a leader before: since when, it has not seen
+        if stands or now_s - since_s >= self._idle_after_s:
+            data: dict[str, Scalar] = {"idle_s": round(now_s - since_s, 1)}
+            yield from self._state(kind, said.node, True, data, str(round(since_s)), Severity.INFO, now_s)
 
     def _state(
         self,
@@ -169,7 +236,10 @@ class Witness:
         lasts = told is not None and told.active
         if not active and not lasts:
             return
-        digest = hashlib.sha256(f"{active}\n{state if active else ''}".encode()).hexdigest()[:16]
+        what = (
+            state if active or told is None else told.digest
+        )  # an end is of what began, and not that of an hour ago
+        digest = hashlib.sha256(f"{active}\n{what}".encode()).hexdigest()[:16]
         if told is not None and active and digest == told.digest and now_s - told.at_s < AGAIN_S:
             return
         self._told[kind, node] = _Standing(digest=digest, active=active, at_s=now_s)
@@ -177,7 +247,7 @@ class Witness:
             id=f"{SOURCE}:{self._name}:{node}:{kind}:{digest}:{int(now_s // AGAIN_S)}",
             source=SOURCE,
             node=node,
-            kind=kind,
+            kind=kind.partition("/")[0],
             component="node",
             severity=severity if active else Severity.INFO,
             data={"active": active, "scheduler": self._name, **data},

@@ -12,12 +12,14 @@ from brain.core.context import Context
 from brain.core.effects import Effect
 from brain.core.engine import Engine
 from brain.core.inputs import Input, Pulse
+from brain.core.pack.spec import Priority
 from brain.core.pack.topology import node_of
-from brain.core.state import State
+from brain.core.state import IncidentState, State
 from brain.leader.brain_alerts import BrainAlerts
 from brain.leader.history import HistoryWriter
 
 _log = logging.getLogger(__name__)
+_WELL = (IncidentState.SETTLING, IncidentState.RECOVERED, IncidentState.CLOSED, IncidentState.EXPLAINED)
 
 
 class Replica:
@@ -68,6 +70,12 @@ class Replica:
         }
         active = (one.scope for one in self.state.symptoms.values() if one.active and one.name in names)
         return [node for scope in active if (node := node_of(scope))]
+
+    def ill(self) -> set[str]:
+        """The nodes with an open incident that is more than worth knowing, and those whose agent is not heard."""
+        open_now = (one for one in self.state.incidents.values() if one.state not in _WELL)
+        found = {one.node for one in open_now if one.node and one.severity is not Priority.P3}
+        return found | {node.name for node in self.state.nodes.values() if not node.alive}
 
     @property
     def identity(self) -> str:

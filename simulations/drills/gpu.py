@@ -141,6 +141,19 @@ def _container_without_gpu(machine: MachineState) -> Plan:
     return (after(0, ch.JobStarts(job=JOB)), *begin(fault)(machine))
 
 
+def _accused(_: MachineState) -> Plan:
+    """A job ends with a result that is not a number on one rank alone; the GPU passes its tests afterwards."""
+    found = event(
+        "job.nan_loss", f"job/{JOB}", what="not_reproducible", here=True, rank=3, device=3, job=JOB,
+        file=f"/var/log/jobs/{JOB}.log",
+    )  # fmt: skip
+    return (
+        after(0, ch.JobStarts(job=JOB)),
+        after(5, ch.AgentSays(unsent=found)),
+        after(60, ch.JobEnds(job=JOB)),
+    )
+
+
 def _minute(*slow: int) -> UnsentEvent:
     """What the GPUs of a job did in a minute: those with these numbers run at low clocks."""
     clocks = [1410 if number in slow else 1980 for number in range(8)]
@@ -396,6 +409,14 @@ DRILLS: tuple[Drill, ...] = (
         nodes="one",
         ends="scheduler.requeue of the job, when you approve it",
         plan=_container_without_gpu,
+        approval=True,
+    ),
+    Drill(
+        name="job-accuses-node",
+        summary="A job's trainer computes a result again on the same GPU, and gets another one.",
+        nodes="one",
+        ends="the node is drained, tested (it passes) and given back, when you approve each step",
+        plan=_accused,
         approval=True,
     ),
     Drill(

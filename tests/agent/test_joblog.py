@@ -420,3 +420,46 @@ async def test_once_reads_everything(logs: Logs) -> None:
     logs.append("7.log", b"x\n" * 600_000 + b"CUDA error: last\n")
     (logs.folder / "dir.log").mkdir()
     assert texts(await once(logs.source(("CUDA", "b")))) == ["b", "CUDA error: last"]
+
+
+def test_a_trainer_s_line_accuses_this_node_only_where_it_names_it() -> None:
+    """A log on a file server is read by many nodes; what all ranks share accuses nobody; a thousand ranks are one fact."""
+    log = JobLogCollector(JobLogOptions(job_nan_loss=True), hostname="gpu-0042.example.com")
+    lines = {
+        "Rank 7: found NaN in local forward loss calculation. Device: 3, node: gpu-0042": (
+            "local",
+            True,
+            7,
+            3,
+        ),
+        "Rank 8: found NaN in local forward loss calculation. Device: 3, node: gpu-0043": (
+            "local",
+            False,
+            8,
+            3,
+        ),
+        "Rank 9, node gpu-0042, device 1: Possible transient error!!": ("not_reproducible", True, 9, 1),
+        "Rank 9, node gpu-0042, device 1: Possible persistent error!!": ("other_gpu_differs", False, 9, 1),
+        "step 12 | lm loss: nan on node gpu-0042": ("loss", False, None, None),
+    }
+    for text, (what, here, rank, device) in lines.items():
+        (unsent,) = log.feed(JobLine(text=text, file="/home/x/4711.out", job="4711"), 0.0)
+        kinds.check(unsent)
+        data = unsent.data
+        assert (data["what"], data["here"], data.get("rank"), data.get("device")) == (
+            what,
+            here,
+            rank,
+            device,
+        )
+    for rank in range(1000):
+        text = f"Rank {rank}: found NaN in local forward loss calculation. Device: 0, node: gpu-0042"
+        assert not list(log.feed(JobLine(text=text, file="/home/x/4711.out", job="4711"), 1.0))
+
+
+def test_without_a_host_name_no_line_is_about_this_node() -> None:
+    """As of a recorded machine that has none."""
+    log = JobLogCollector(JobLogOptions(job_nan_loss=True))
+    text = "Rank 7: found NaN in local forward loss calculation. Device: 3, node: gpu-0042"
+    (unsent,) = log.feed(JobLine(text=text, file="x", job="4711"), 0.0)
+    assert unsent.data["here"] is False

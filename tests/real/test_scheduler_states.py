@@ -13,7 +13,7 @@ from brain.actions import slurm as slurm_module
 from brain.actions.kube_conditions import NodeConditions
 from brain.actions.marks import Mark
 from brain.actions.slurm_witness import SlurmStates
-from brain.actions.witness import SETTLES_S
+from brain.actions.witness import SETTLES_S, SPARES_S
 from brain.core.inputs import Reported
 from tests.real import kube_plane, slurm_cluster
 from tests.real.kube_plane import Plane
@@ -121,6 +121,44 @@ def cluster_rest(cluster: Cluster, folder: Path) -> dict[str, Any]:
         "rest_user": "root",
         "token_file": str(token),
     }
+
+
+@slurm_there
+@pytest.mark.component("slurm")
+@pytest.mark.parametrize("rest", [False, True], ids=["tools", "slurmrestd"])
+async def test_idle_nodes_and_spares_are_those_without_jobs(
+    cluster: Cluster, tmp_path: Path, *, rest: bool
+) -> None:
+    """One has a job, one is drained, one is ill by what gpuward knows; when the job has ended, its node is idle again."""
+    more: dict[str, Any] = cluster_rest(cluster, tmp_path) if rest else {}
+    heard = slurm(cluster, idle_after_s=0.1, spares={"all": {"nodes": "gpu*", "share": 0.5}}, **more)
+    job = await asyncio.to_thread(cluster.submit, "gpu1", gpus=8)
+    cluster.run("scontrol", "update", "NodeName=gpu2", "State=DRAIN", "Reason=new cable")
+    assert isinstance(heard.listener, SlurmStates)
+    heard.listener._ill = lambda: {"gpu3"}
+    found = await heard.until(("scheduler.idle", "gpu4", True))
+    assert {one for one in found if one[0] == "scheduler.idle"} == {
+        ("scheduler.idle", "gpu3", True),
+        ("scheduler.idle", "gpu4", True),
+    }
+    clock = heard.listener._clock
+    heard.listener._clock = lambda: clock() + SPARES_S
+    assert ("scheduler.spares", "", True) in await heard.told()
+    assert heard.data["scheduler.spares", ""] == {
+        "active": True,
+        "scheduler": "train",
+        "pool": "all",
+        "ready": 1,
+        "wanted": 2,
+        "of": 4,
+        "out": 1,
+        "ill": "gpu3",
+    }
+    cluster.run("scancel", job)
+    await heard.until(("scheduler.idle", "gpu1", True))
+    await asyncio.to_thread(cluster.submit, "gpu4", gpus=1)
+    await heard.until(("scheduler.idle", "gpu4", False))
+    await heard.listener.close()
 
 
 @slurm_there

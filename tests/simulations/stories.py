@@ -69,6 +69,7 @@ STORIES: dict[str, Expected] = {
     "gpu-stuck-job": ("gpu-stuck-job", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
     "job-hung": ("job-hung", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
     "container-gpu-lost": ("container-gpu-lost", "closed", [_EVIDENCE, _PAGE, "scheduler.requeue"]),
+    "job-accuses-node": ("job-accuses-node", "closed", [_EVIDENCE, _DRAIN, _DIAGNOSE, _ACCEPT, _RESUME]),
     "gpu-straggler": ("straggler", "needs_human", [_DRAIN, _PAGE]),
     "gpu-reset-failed": (
         "gpu-reset-failed",
@@ -156,6 +157,7 @@ REQUESTS = {
     "return-node": [_LINKS, _PORTS, "gpu.power_restore", _RESUME],
     "inspect-node": [_DRAIN, _LINKS, _PORTS, _DIAGNOSE, _ACCEPT, "bmc.evidence", _EVIDENCE, _RESUME],
     "accept-node": [_DRAIN, _LINKS, _PORTS, _DIAGNOSE, _ACCEPT, _EVIDENCE, _RESUME],
+    "test-idle-node": [_DRAIN, _DIAGNOSE, _ACCEPT, _RESUME],
     "inspect-fabric": ["sm.status", "fabric.inspect"],
 }
 

@@ -339,13 +339,32 @@ KINDS: tuple[Kind, ...] = (
         component="node,job",
         severity=Severity.WARNING,
         source="job log",
-        summary="A job's log shows a loss that is not a number. Only with `job_nan_loss`.",
+        summary="A job's log shows a loss that is not a number, or what its trainer found when it computed one again (severity "
+        "info: an overflow that a loss scaler meets, or a result that is right). Only with `job_nan_loss`.",
         fields=(
+            Field(
+                name="what",
+                type="text",
+                summary="loss | gradient: it overflowed | local: one rank's own result, before it is combined with others | "
+                "not_reproducible: the same GPU computed something else the second time | other_gpu_differs: another GPU did, "
+                "so the one before was wrong | reproduced: another GPU computed the same",
+            ),
+            Field(
+                name="here", type="bool", summary="local or not_reproducible, and the line names this machine"
+            ),
+            Field(name="rank", type="int", summary="rank that the line names", always=False),
+            Field(name="device", type="int", summary="its GPU, as the program counts", always=False),
             Field(name="job", type="text", summary="job id; empty when unknown"),
             Field(name="file", type="text", summary="log file, or journal:<unit>"),
         ),
-        example={"job": "4711", "file": "/var/log/jobs/4711.log"},
-        no_rule="a loss that is not a number is mostly the model's own, and does not point to a node.",
+        example={
+            "what": "local",
+            "here": True,
+            "rank": 7,
+            "device": 3,
+            "job": "4711",
+            "file": "/var/log/jobs/4711.log",
+        },
     ),
     Kind(
         name="job.steps",

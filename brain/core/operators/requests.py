@@ -130,8 +130,8 @@ def plan_schedules(ctx: Context) -> None:
 def due(ctx: Context, name: str) -> None:
     """The schedule's timer fired, or one of its runs ended: starts runs where the last one is longest ago.
 
-    Not on unreachable nodes, nor where an incident is open or the runbook is in observe mode. A fabric is looked at by one of
-    its nodes: not where all of these are only observed.
+    Not on unreachable nodes, nor where an incident is open, the runbook is in observe mode, or what it waits for (`only_while`)
+    does not show. A fabric is looked at by one of its nodes: not where all of these are only observed.
     """
     runbook = ctx.compiled.runbooks.get(name)
     if runbook is None or runbook.every_s <= 0:
@@ -147,11 +147,18 @@ def due(ctx: Context, name: str) -> None:
         (last, scope)
         for scope in _scopes(ctx, runbook.scope, alive=True)
         if _name(scope) not in with_incidents
+        and (not runbook.only_while or _shows(ctx, runbook.only_while, scope))
         and _may_act(ctx, runbook, scope)
         and (last := ctx.state.inspected.get(ids.key(name, _name(scope)), before)) <= before
     ]
     for _, scope in heapq.nsmallest(max(0, free), ready):
         request(ctx, name, scope, SCHEDULE, f"every {runbook.every_s / 86400:g} days")
+
+
+def _shows(ctx: Context, symptom: str, scope: str) -> bool:
+    """Whether the symptom is active at a node."""
+    here = ctx.index.active.get(node_of(scope), {}).values()
+    return any(one.name == symptom and one.scope == scope for one in here)
 
 
 def _may_act(ctx: Context, runbook: Runbook, scope: str) -> bool:

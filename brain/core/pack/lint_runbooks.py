@@ -59,6 +59,10 @@ def findings(pack: Pack, actions: Mapping[str, ActionSpec]) -> Iterator[Finding]
         yield from _alone_if(runbook, symptoms)
         yield from _last_resort(runbook, pack, known)
         yield from _for_several(runbook, pack)
+        of_nodes = [symptom.name for symptom in pack.symptoms if symptom.scope == "node"]
+        if runbook.only_while and runbook.only_while not in of_nodes:
+            text = f"there is no symptom {runbook.only_while!r} of nodes"
+            yield Finding(path=("runbooks", runbook.name, "only_while"), text=text)
 
 
 def _runbook(runbook: Runbook, rules: list[Rule]) -> Iterator[Finding]:
@@ -69,6 +73,9 @@ def _runbook(runbook: Runbook, rules: list[Rule]) -> Iterator[Finding]:
         yield Finding(path=path, text="no rule leads to it, and nobody may request it")
     if runbook.every_s and not runbook.request:
         yield Finding(path=(*path, "every_s"), text="a schedule needs `request: true`")
+    if runbook.only_while and (not runbook.request or runbook.scope != "node"):
+        text = "is for a schedule on nodes: needs `request: true`, and `scope: node`"
+        yield Finding(path=(*path, "only_while"), text=text)
     if runbook.every_s and runbook.every_s < MIN_EVERY_S:
         yield Finding(path=(*path, "every_s"), text=f"must be at least {MIN_EVERY_S:g} s")
     if runbook.scope != "node" and not runbook.request:

@@ -8,6 +8,8 @@ SCHEDULER_LOST = "scheduler.lost"
 SCHEDULER_DRAINED = "scheduler.drained"
 SCHEDULER_GPUS = "scheduler.gpus"
 SCHEDULER_QUEUE = "scheduler.queue"
+SCHEDULER_IDLE = "scheduler.idle"
+SCHEDULER_SPARES = "scheduler.spares"
 
 _SCHEDULER = Field(name="scheduler", type="text", summary="its table in [schedulers]")
 _ACTIVE = Field(name="active", type="bool", summary="false: it is no longer so")
@@ -101,6 +103,47 @@ KINDS: tuple[Kind, ...] = (
             "jobs": 3,
             "reasons": "3 ReqNodeNotAvail",
             "text": "4711 of ann for 2.5 h: ReqNodeNotAvail, UnavailableNodes:gpu7",
+        },
+    ),
+    Kind(
+        name=SCHEDULER_IDLE,
+        component="node",
+        severity=Severity.INFO,
+        source="scheduler",
+        summary="A node has had no job for a while, and none is planned for it. Only with `idle_after_s`.",
+        fields=(
+            _ACTIVE,
+            _SCHEDULER,
+            Field(name="idle_s", type="float", summary="since it was first seen so", unit="s"),
+        ),
+        example={"active": True, "scheduler": "train", "idle_s": 3600.0},
+    ),
+    Kind(
+        name=SCHEDULER_SPARES,
+        component="node",
+        severity=Severity.WARNING,
+        source="scheduler",
+        summary="A pool has had fewer idle and healthy nodes than its share of spares for ten minutes; severity info when it has "
+        "had enough for as long. About the cell, no node. Only with `spares`.",
+        fields=(
+            _ACTIVE,
+            _SCHEDULER,
+            Field(name="pool", type="text", summary="its table in `spares`"),
+            Field(name="ready", type="int", summary="idle and healthy nodes"),
+            Field(name="wanted", type="int", summary="so many there should be"),
+            Field(name="of", type="int", summary="nodes of the pool"),
+            Field(name="out", type="int", summary="of these, nodes that take no jobs: drained or down"),
+            Field(name="ill", type="text", summary="nodes that are idle and not healthy"),
+        ),
+        example={
+            "active": True,
+            "scheduler": "train",
+            "pool": "h100",
+            "ready": 3,
+            "wanted": 13,
+            "of": 128,
+            "out": 9,
+            "ill": "h100-017, h100-031",
         },
     ),
 )

@@ -127,7 +127,8 @@ def with_jobs(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     of_jobs = {rule.cause or rule.name: rule.inhibits for rule in own if rule.scope == JOB}
 
     def more(rule: Rule, causes: tuple[str, ...]) -> tuple[str, ...]:
-        found = [job for job, there in of_jobs.items() if any(cause in there for cause in causes)]
+        on_nodes = [cause for cause in causes if cause not in of_jobs]
+        found = [job for job, there in of_jobs.items() if any(cause in there for cause in on_nodes)]
         return tuple(dict.fromkeys((*causes, *found))) if rule.scope != JOB else causes
 
     return (

@@ -330,6 +330,8 @@ class Runbook:
     scope: Literal["node", "fabric"] = "node"
     # with `request`: its schedule, once in this time on each node or fabric; 0: none
     every_s: float = 0.0
+    # with `every_s`: a symptom of nodes; the schedule starts it only where that is active. Empty: on every node
+    only_while: str = ""
     # the loosest mode that the site and operators can give it; `approve`: what people start themselves waits for an approval, too
     at_most: Mode = Mode.AUTO
     # with `at_most: approve`: a symptom of the node. While it is active, and the scheduler says that no job runs there, the mode

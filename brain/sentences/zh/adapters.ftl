@@ -51,3 +51,5 @@ s-url-it-names-more-than-most-files-files-of-1968b1ad = { $url }：列出的 { $
 url-path-is-not-what-was-written = { $url }：{ $path } 与写入的内容不同
 this-join-token-has-expired-make-another-gpuward-cell-token = 这个加入令牌已过期：请另做一个（`gpuward cell token`）
 s-this-join-token-is-wrong-or-was-revoked-make-47359f7f = 这个加入令牌不对，或已被吊销：请另做一个（`gpuward cell token`）
+s-where-key-needs-states-every-s-how-often-slurm-7710ac0d = { $where }.{ $key }：需要 states_every_s，即询问 Slurm 的间隔
+s-where-spares-pool-a-pool-s-name-has-letters-84f0b6f1 = { $where }.spares.{ $pool }：节点池的名称只能有字母、数字和 . _ -

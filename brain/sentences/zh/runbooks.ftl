@@ -86,3 +86,5 @@ s-a-link-of-this-node-has-been-nearly-full-892c142e = 该节点的一条链路�
 s-check-what-these-jobs-send-checkpoints-copies-of-data-a97f084e = 请查看这些作业在发送什么：checkpoint、数据集副本，还是其本来的流量。
 s-a-file-server-has-thrown-this-node-out-what-e8fd03fb = 文件服务器驱逐了该节点：其作业正在进行的读写已失败。
 s-have-these-jobs-checked-or-run-again-from-their-56077195 = 请检查这些作业，或从最近的 checkpoint 重新运行。
+s-a-job-s-trainer-found-wrong-results-on-this-6c61aa46 = 作业的训练程序发现该节点结果有误，而该节点未通过 NVIDIA 诊断。
+then-run-gpuward-return-node = 然后执行 `gpuward return { $node }`。

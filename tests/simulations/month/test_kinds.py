@@ -141,8 +141,10 @@ LEFT_OUT = {
     *("fleet-drift", "fleet-split", "settings-drift", "straggler"),
     # Of gpuward's own agents and wires, which a month does not break.
     *("node-noisy", "node-speaks-for-another", "two-agents", "renamed-machine"),
+    # What jobs' logs say of their results: a month's jobs print none.
+    *("job-nan", "job-nan-on-several", "job-accuses-node"),
     # Of people, and of what a month's scheduler and UFM do not say.
-    *("drained-by-others", "jobs-wait-long", "ib-switch-down"),
+    *("drained-by-others", "jobs-wait-long", "spares-short", "ib-switch-down"),
     # Of what optical modules say of themselves: a month's ports have errors by their counters.
     *("optics-receive-low", "optics-laser-dying", "optics-hot", "optics-other"),
     # Of accelerators of other makers: a month's machines have NVIDIA's GPUs.
