@@ -62,6 +62,7 @@ class NodeConditions:
         self._leads = leads
         self._known = known
         self._clock = clock
+        self._gpus = want.gpu_resources()
         self._told: dict[str, _Told] = {}
         self._witness = Witness(name)
 
@@ -102,7 +103,7 @@ class NodeConditions:
                 if one.get("type") in self._want.conditions
             ]
             said[name] = (
-                kube_states.node(name, found, self._want.gpu_resource, now_s),
+                kube_states.node(name, found, self._gpus, now_s),
                 sorted(conditions, key=lambda one: str(one["type"])),
             )
         published = sum(self._tell(name, conditions) for name, (_, conditions) in said.items())
@@ -110,9 +111,7 @@ class NodeConditions:
         if self._want.states:
             pending = [("fieldSelector", "status.phase=Pending")]
             pods = [one async for one in self._api.pages("/api/v1/pods", pending, most=PAGE)]
-            waiting = [
-                job for pod in pods if (job := kube_states.waiting(pod, self._want.gpu_resource, now_s))
-            ]
+            waiting = [job for pod in pods if (job := kube_states.waiting(pod, self._gpus, now_s))]
             told = self._witness.nodes(states, now_s) + self._witness.queue(waiting, now_s)
             for report in told:
                 self._put(report)

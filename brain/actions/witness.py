@@ -62,6 +62,8 @@ class NodeSaid:
     # GPUs that it should have, and that jobs can have; None: the scheduler does not say
     gpus: tuple[int, int] | None = None
     gpus_text: str = ""
+    # A device plug-in offers nothing any more; of a node with several makers' it may be one of them
+    plugin_down: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,10 +146,11 @@ class Witness:
             gpus: dict[str, Scalar] = {
                 "have": have,
                 "usable": usable,
-                "plugin_down": have > 0 and usable == 0,
+                "plugin_down": said.plugin_down or (have > 0 and usable == 0),
                 "text": clip(said.gpus_text, _MOST_TEXT),
             }
-            kind, state = scheduler_kinds.SCHEDULER_GPUS, f"{usable} of {have}"
+            # Of several resources each has its number in the text: one may fail while another comes back.
+            kind, state = scheduler_kinds.SCHEDULER_GPUS, f"{usable} of {have} {said.gpus_text}"
             yield from self._state(kind, said.node, usable < have, gpus, state, Severity.ERROR, now_s)
 
     def _state(
