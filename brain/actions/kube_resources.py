@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
-from typing import Any, cast
+from typing import Any
 
 COMMON = (
     "nvidia.com/gpu",
@@ -89,10 +89,10 @@ class GpuResources:
         return Allocatable(by_resource=found) if found else None
 
     def _counts(self, quantities: object) -> Iterator[tuple[str, int]]:
-        if not quantities:
+        if not isinstance(quantities, Mapping):
             return
-        for name, count in cast("Mapping[str, object]", quantities).items():
-            if self._fits.fullmatch(name) and _COUNT.fullmatch(
+        for name, count in quantities.items():
+            if self._fits.fullmatch(str(name)) and _COUNT.fullmatch(
                 text := str(count if count is not None else "")
             ):
                 yield name, int(text)
