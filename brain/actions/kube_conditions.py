@@ -6,7 +6,7 @@ every AGAIN_S while it lasts. What is on the log it learns from there (`mark_pub
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from agent.contract.messages import Severity, clip
 from brain.actions import kube_states
 from brain.actions.kube_api import KubeApi
-from brain.actions.kube_options import KubeOptions, read
+from brain.actions.kube_options import KubeOptions, tables_of
 from brain.actions.witness import NodeSaid, Witness, ours
 from brain.core.inputs import Reported
 from brain.core.pack.vocabulary import NODE_CONDITION
@@ -170,13 +170,6 @@ def listeners(
     """One for each table of `[schedulers]` that wants conditions; ConfigError names the key."""
     return [
         NodeConditions(name, KubeApi(want.access(where)), want, put=put, note=note, leads=leads, known=known)
-        for name, where, want in _wanted(tables)
+        for name, where, want in tables_of(tables)
         if want.conditions or want.states
     ]
-
-
-def _wanted(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, KubeOptions]]:
-    for name, table in tables.items():
-        if table.get("type") == "kubernetes":
-            where = f"schedulers.{name}"
-            yield name, where, read(table, where)

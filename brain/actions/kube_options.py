@@ -162,7 +162,10 @@ class KubeOptions:
     # true: people are told what the cluster says of nodes (NotReady, fewer GPUs allocatable than there are, cordoned by others)
     # and of pods with GPUs that wait for over an hour; needs the right to list nodes, too
     states: bool = False
-    # Interval of looking at conditions and states
+    # true: people are told which devices of nodes are tainted (dynamic resource allocation), by their driver or an administrator;
+    # needs the right to list ResourceSlices and DeviceTaintRules (deploy/kubernetes/rbac/devices.yaml)
+    devices: bool = False
+    # Interval of looking at conditions, states and devices
     conditions_every_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
     # What `kubectl describe node` shows of a drain: "events", "conditions" (one of our own, GpuwardFault), or both; each needs a
     # right (a file in deploy/kubernetes/rbac). What acts on conditions may then act on ours: docs/kubernetes.md
@@ -234,3 +237,11 @@ def read(table: Mapping[str, Any], where: str) -> KubeOptions:
                 f"{where}.keep_annotations: {key!r} is not the key of an annotation of others: DOMAIN/NAME"
             )
     return want
+
+
+def tables_of(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, KubeOptions]]:
+    """Each cluster of `[schedulers]`: its name, "schedulers.<name>" for errors, and its options; ConfigError names the key."""
+    for name, table in tables.items():
+        if table.get("type") == "kubernetes":
+            where = f"schedulers.{name}"
+            yield name, where, read(table, where)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.contract.messages import Scalar, Severity, clip
+from brain.actions.kube_device_taints import DeviceTaint
 from brain.core.inputs import Reported
 from brain.core.pack import scheduler_kinds
 
@@ -116,6 +117,24 @@ class Witness:
         state = " ".join(sorted(counts))
         kind = scheduler_kinds.SCHEDULER_QUEUE
         return list(self._state(kind, "", bool(stuck), data, state, Severity.WARNING, now_s))
+
+    def devices(self, node: str, taints: Sequence[DeviceTaint], now_s: float) -> list[Reported]:
+        """The same of the devices of a node that are tainted; none are: all of them can be had."""
+
+        def each(key: str) -> str:
+            return clip(", ".join(dict.fromkeys(str(getattr(one, key)) for one in taints)), 200)
+
+        by_driver = any(not one.rule for one in taints)
+        data: dict[str, Scalar] = {
+            "devices": len({(one.driver, one.pool, one.device) for one in taints}),
+            **{key: each(key) for key in ("driver", "pool", "device", "key", "effect")},
+            "by_driver": by_driver,
+            "text": clip("; ".join(one.text for one in taints), _MOST_TEXT),
+        }
+        state = "\n".join(one.text for one in taints)
+        severity = Severity.ERROR if by_driver else Severity.INFO
+        kind = scheduler_kinds.SCHEDULER_DEVICES
+        return list(self._state(kind, node, bool(taints), data, state, severity, now_s))
 
     def learn(self, given: Reported, now_s: float) -> None:
         """Takes a report from the log, of whichever brain leads."""

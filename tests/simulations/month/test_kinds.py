@@ -142,7 +142,7 @@ LEFT_OUT = {
     # Of gpuward's own agents and wires, which a month does not break.
     *("node-noisy", "node-speaks-for-another", "two-agents", "renamed-machine"),
     # Of people, and of what a month's scheduler and UFM do not say.
-    *("drained-by-others", "jobs-wait-long", "ib-switch-down"),
+    *("drained-by-others", "devices-set-aside", "jobs-wait-long", "ib-switch-down"),
     # Of what optical modules say of themselves: a month's ports have errors by their counters.
     *("optics-receive-low", "optics-laser-dying", "optics-hot", "optics-other"),
     # Of accelerators of other makers: a month's machines have NVIDIA's GPUs.
