@@ -6,11 +6,11 @@ whose devices were tainted: a driver that is gone proves nothing.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from agent.contract.errors import ActionError
+from agent.contract.errors import ActionError, Transient
 from brain.actions import kube_device_taints
 from brain.actions.kube_api import KubeApi, ok
 from brain.actions.kube_device_taints import NodeDevices
@@ -116,19 +116,26 @@ class DeviceTaints:
         """What of DRA the server offers; nothing is asked of one that has none."""
         if self._clock() - self._asked_s < OFFERS_S:
             return self._offers
-        groups = ok(await self._api.request("GET", "/apis"), "apis").get("groups") or []
+        groups = await self._discovered("/apis", "APIGroupList", "groups")
         mine = [one for one in groups if one.get("name") == GROUP]
         there = {str(one.get("version")) for group in mine for one in group.get("versions") or []}
         found: dict[str, str] = {}
         for version in (one for one in VERSIONS if one in there):
             where = f"/apis/{GROUP}/{version}"
-            for one in ok(await self._api.request("GET", where), where).get("resources") or []:
+            for one in await self._discovered(where, "APIResourceList", "resources"):
                 if one.get("name") in (SLICES, RULES):
                     found.setdefault(str(one["name"]), f"{where}/{one['name']}")
         self._offers, self._asked_s = found, self._clock()
         if SLICES not in found and not self._told_none:
             self._note("kubernetes.devices", f"{self._name} offers no {SLICES}: it has no devices to look at")
         self._told_none = SLICES not in found
+        return found
+
+    async def _discovered(self, path: str, kind: str, key: str) -> Sequence[Mapping[str, Any]]:
+        """Transient: something else has answered, which says nothing of what the server offers."""
+        body = ok(await self._api.request("GET", path), path)
+        if body.get("kind") != kind or not isinstance(found := body.get(key), list):
+            raise Transient(f"GET {path}: the answer is no discovery")
         return found
 
     def _unseen(self, error: ActionError) -> None:
