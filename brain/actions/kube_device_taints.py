@@ -59,7 +59,7 @@ class _Rule:
         return all(device[key] == wanted for key, wanted in self.selects.items())
 
 
-def slim(found: Mapping[str, Any]) -> Mapping[str, Any]:
+def slim(found: Mapping[str, Any]) -> dict[str, Any]:
     """A ResourceSlice with what is needed of it: its devices may have dozens of attributes each."""
     spec = found.get("spec") or {}
     devices = []

@@ -39,6 +39,7 @@ error-before-that-lost = { $error }；在此之前：{ $lost }
 error-conditions-of-nodes-are-not-seen = { $error }：看不到节点的 conditions
 event-n = 事件 { $n }
 flags-reason-reason-by-by = { $flags }，原因 { $reason }，由 { $by }
+get-path-the-answer-is-no-discovery = GET { $path }：应答不是 API 发现信息
 gpuward-why = gpuward：{ $why }
 guid-not-configured-state = { $guid }（未配置）：{ $state }
 hard-restart = 硬重启

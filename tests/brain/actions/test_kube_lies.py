@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -329,8 +330,8 @@ DEVICES = {
 }
 
 
-def _said(path: str, bodies: dict[str, Any]) -> web.StreamResponse:
-    body = next(body for end, body in bodies.items() if path.endswith(end))
+def _said(bodies: dict[str, Any], request: web.Request) -> web.StreamResponse:
+    body = next(body for end, body in bodies.items() if request.path.endswith(end))
     return web.Response(body=json.dumps(body), content_type="application/json")
 
 
@@ -339,8 +340,7 @@ async def test_any_form_of_devices(at: str) -> None:
     """Something odd in each place of each answer: an ActionError, or facts of a node that we know; never the brain's end."""
     async with liar() as server:
         for body in bent(DEVICES[at]):
-            bodies = {**DEVICES, at: body}
-            server.lie = lambda request, bodies=bodies: _said(request.path, bodies)
+            server.lie = partial(_said, {**DEVICES, at: body})
             put: list[Reported] = []
             (watch,) = devices(
                 {"k": {**_table(server.url), "devices": True}},
@@ -356,7 +356,7 @@ async def test_any_form_of_devices(at: str) -> None:
 async def test_what_something_in_between_answers_ends_no_taint(status: int, kind: str, text: str) -> None:
     """Not that the server offers no devices, nor that none is tainted any more."""
     async with liar() as server:
-        server.lie = lambda request: _said(request.path, DEVICES)
+        server.lie = partial(_said, DEVICES)
         put: list[Reported] = []
         notes: list[str] = []
         (watch,) = devices(
