@@ -16,7 +16,7 @@ from functools import partial
 
 from agent.shared.nats_connection import NatsConnection, shown
 from agent.shared.tasks import Tasks
-from brain.actions import BuildActions, bmc_poll, build_real, kube_conditions, slurm_witness
+from brain.actions import BuildActions, bmc_poll, build_real, kube_conditions, kube_devices, slurm_witness
 from brain.adapters import keys, lost_folder, nats_server, operator_mode, signing_key, signing_key_log
 from brain.adapters.announcer import Announcer
 from brain.adapters.broker import brain_connection
@@ -353,13 +353,14 @@ async def run(
             leads=leadership.leads,
             data_dir=config.data_dir,
         )
-        listeners += kube_conditions.listeners(
-            config.schedulers,
-            put=writer.append_or_drop,
-            note=notes.write,
-            leads=leadership.leads,
-            known=lambda: replica.state.nodes,
-        )
+        for witnesses in (kube_conditions, kube_devices):
+            listeners += witnesses.listeners(
+                config.schedulers,
+                put=writer.append_or_drop,
+                note=notes.write,
+                leads=leadership.leads,
+                known=lambda: replica.state.nodes,
+            )
         listeners += slurm_witness.listeners(
             config.schedulers,
             put=writer.append_or_drop,

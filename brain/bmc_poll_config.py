@@ -19,6 +19,10 @@ class BmcPollConfig(BaseModel):
     # Air that comes in so warm is too warm, whatever the BMC's own limit is (ASHRAE's class A2 allows 35)
     inlet_celsius: float = Field(default=35, ge=10, le=70)
 
+    # BMCs whose stream of events (Redfish, ServerSentEventUri) is heard at once, so that one that says something is looked at
+    # within seconds; 0: none. Each is one connection, which the BMC may have few of
+    event_streams: int = Field(default=0, ge=0, le=1000)
+
     @property
     def on(self) -> bool:
         """Are they asked at all?"""

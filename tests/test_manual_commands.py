@@ -168,6 +168,9 @@ LEDGER: Mapping[str, Mapping[str, By | str]] = {
         "kubectl apply -f deploy/kubernetes/rbac/tell-events.yaml -f deploy/kubernetes/rbac/tell-conditions.yaml": By(
             "tests/real/test_kube_off.py::test_what_ran_on_a_dead_node_ends_when_it_is_seen_to_be_off"
         ),
+        "kubectl apply -f deploy/kubernetes/rbac/devices.yaml": By(
+            "tests/real/test_kube_devices.py::test_a_right_that_is_missing_is_named"
+        ),
         "kubectl apply -f deploy/kubernetes/rbac/conditions.yaml": By(
             "tests/real/test_kube_conditions.py::test_the_account_may_only_when_it_is_given_the_right"
         ),

@@ -1,12 +1,13 @@
 """The port of the BMC backends `redfish` and `ipmi`: what the brain needs of a BMC, whatever its protocol."""
 
 import asyncio
+import ssl
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 from pydantic import Field
 
@@ -96,6 +97,29 @@ class Bmc(Protocol):
 
     async def health(self, within_s: float, turn: int) -> BmcHealth:
         """Returns how the node's parts are, as far as it can be read within this time. `turn`: the number of this look."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSource:
+    """Where a BMC tells its events as they come, and how it is asked for them."""
+
+    where: str
+    url: str
+    user: str
+    word: str = field(repr=False)
+    # None: it is http
+    tls: ssl.SSLContext | None
+    connect_s: float
+    answer_s: float
+
+
+@runtime_checkable
+class Announcing(Protocol):
+    """A BMC that may have a stream of events."""
+
+    async def events(self) -> EventSource | None:
+        """Returns where it is; None: it has none. Errors as of `Bmc.power`."""
         ...
 
 

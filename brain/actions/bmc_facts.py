@@ -140,8 +140,12 @@ class PollLimits:
     every_s: float
 
 
-def facts(found: BmcHealth, memory: NodeMemory, limits: PollLimits, now_s: float) -> list[BmcFact]:
-    """What one look at a node tells that the log does not have yet. Changes `memory`."""
+def facts(
+    found: BmcHealth, memory: NodeMemory, limits: PollLimits, now_s: float, *, early: bool = False
+) -> list[BmcFact]:
+    """What one look at a node tells that the log does not have yet. Changes `memory`. `early`: it was not the node's turn; for
+    trends, which count looks, it is none.
+    """
     memory.misses = 0
     bad = {kind: _bad(kind, found, memory, limits) for kind in _GROUPS}
     told = [*_state(bmc_kinds.BMC_UNREACHABLE, "", (), {"refused": False}, memory, now_s, well=True)]
@@ -158,7 +162,7 @@ def facts(found: BmcHealth, memory: NodeMemory, limits: PollLimits, now_s: float
         told += _state(
             bmc_kinds.BMC_HEALTH, "", parts, {"text": whole.text}, memory, now_s, well=not ill and found.on
         )
-    for what, parts, data in _trends(found, memory, now_s):
+    for what, parts, data in () if early else _trends(found, memory, now_s):
         told += _state(bmc_kinds.BMC_RISING, what, parts, data, memory, now_s, well=not parts)
     told += _entries(found.entries, memory, limits)
     memory.looked = True

@@ -5,6 +5,9 @@ The leading brain looks at each BMC once per interval, at a moment of its own in
 rarely, up to an hour, and told once. What one BMC says is published as of its own node only, by our name of it, whatever names
 stand in its answers; per look it is at most a fact of each kind, and five entries of its event log (law 15).
 
+A BMC that says something on its stream of events (bmc_streams.py) is looked at at once, besides its turn. Such looks take half of
+`at_once` at most; one that fails says nothing, for a BMC in trouble gets its turn anyway.
+
 With the credentials and paths of the actions (`[bmc.*]`), reading only; one login per look, closed at its end.
 """
 
@@ -13,13 +16,16 @@ import hashlib
 import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any
 
 from agent.contract.errors import ActionError, Refused
 from agent.shared.tasks import end
 from brain.actions import bmc_facts, bmc_tables
+from brain.actions.bmc_base import Announcing, Bmc
 from brain.actions.bmc_facts import BmcFact, NodeMemory, PollLimits, ToldState
+from brain.actions.bmc_streams import BmcStreams
 from brain.actions.bmc_tables import Bmcs
 from brain.bmc_poll_config import BmcPollConfig
 from brain.core.inputs import Reported
@@ -32,6 +38,7 @@ SLOWER, SLOWEST_S = (
     4.0,
     3600.0,
 )  # a BMC that does not answer is asked so many times as rarely, and at least so often
+AFTER_S = 5.0  # a turn that comes during an early look waits so long
 SPARE_S = 60.0  # beyond `within_s`: connecting, login, and the end of what was begun
 _STATES = tuple(kind.name for kind in bmc_kinds.KINDS if kind.name != bmc_kinds.BMC_ENTRY)
 
@@ -72,9 +79,15 @@ class BmcPoll:
         self._listed_s = float("-inf")
         self._led = False
         self._behind = False
+        self._early: dict[str, None] = {}  # nodes whose BMC has said something, the first one first
+        self._early_looks: set[str] = set()
+        self._streams = BmcStreams(
+            want.event_streams, want.every_s, look=self._look_now, unwell=self._unwell, note=note
+        )
 
     async def close(self) -> None:
         """Ends what is under way."""
+        await self._streams.close()
         await end(*self._looks.values())
 
     async def run(self) -> None:
@@ -91,6 +104,7 @@ class BmcPoll:
         for node, task in list(self._looks.items()):
             if task.done():
                 del self._looks[node]
+                self._early_looks.discard(node)
                 task.result()
         if not self._leads():
             if self._led:
@@ -100,21 +114,37 @@ class BmcPoll:
         if not self._led:
             self._begin()
         if now_s - self._listed_s >= KNOWN_S:
-            self._list(now_s)
+            await self._list(now_s)
+        for node in [one for one in self._early if one not in self._looks]:
+            if len(self._early_looks) >= max(1, self._want.at_once // 2):
+                break
+            del self._early[node]
+            if node in self._listed:
+                self._early_looks.add(node)
+                self._looks[node] = asyncio.create_task(self._look_early(node), name=f"bmc {node}")
         while self._due and self._due[0][0] <= now_s and len(self._looks) < self._want.at_once:
             due_s, node = heapq.heappop(self._due)
+            if node in self._looks:
+                heapq.heappush(self._due, (now_s + AFTER_S, node))
+                continue
             self._late(now_s - due_s)
             self._looks[node] = asyncio.create_task(self._look(node, due_s), name=f"bmc {node}")
 
-    async def look(self, node: str) -> int:
-        """Looks once at the BMC of a node, and returns how many facts were published. It fails never: that is a fact, too."""
+    async def look(self, node: str, *, early: bool = False) -> int:
+        """Looks once at the BMC of a node, and returns how many facts were published. It fails never: that is a fact, too.
+        `early`: it is not its turn.
+        """
         memory = self._memory.setdefault(node, NodeMemory())
         try:
             with answered_by():
                 async with asyncio.timeout(self._want.within_s + SPARE_S), self._bmcs.open(node) as bmc:
+                    if not early:
+                        await self._hear(node, bmc)
                     found = await bmc.health(self._want.within_s, memory.turn)
-                told = bmc_facts.facts(found, memory, self._limits, self._clock())
+                told = bmc_facts.facts(found, memory, self._limits, self._clock(), early=early)
         except (ActionError, TimeoutError) as error:
+            if early:
+                return 0
             says = str(error) or f"no answer within {self._want.within_s + SPARE_S:g} s"
             refused = isinstance(error, Refused)
             told = bmc_facts.missed(says, memory, self._clock(), refused=refused)
@@ -123,6 +153,23 @@ class BmcPoll:
         for one in told:
             self._publish(node, one)
         return len(told)
+
+    async def _hear(self, node: str, bmc: Bmc) -> None:
+        """Before the look sees how things are, so that nothing that comes to pass meanwhile is missed."""
+        if not isinstance(bmc, Announcing) or not self._streams.wants(node):
+            return
+        source = None
+        with suppress(ActionError), answered_by():
+            source = await bmc.events()
+        if self._leads() and node in self._listed:
+            self._streams.offer(node, source)
+
+    def _look_now(self, node: str) -> None:
+        self._early[node] = None
+
+    def _unwell(self, node: str) -> bool:
+        memory = self._memory.get(node)
+        return memory is not None and any(one.active for one in memory.told.values())
 
     def mark_published(self, given: Reported) -> None:
         """Takes a report from the log, of whichever brain leads: what it tells need not be told again."""
@@ -170,6 +217,11 @@ class BmcPoll:
             every_s = max(every_s, min(SLOWEST_S, every_s * SLOWER))
         heapq.heappush(self._due, (max(due_s + every_s, self._clock()), node))
 
+    async def _look_early(self, node: str) -> None:
+        await self.look(node, early=True)
+        if node not in self._listed:
+            self._memory.pop(node, None)
+
     def _begin(self) -> None:
         """This brain leads from now on: what stands on the log ends when its part is well."""
         self._led = True
@@ -185,8 +237,11 @@ class BmcPoll:
     async def _rest(self) -> None:
         """Another brain leads: what is under way ends, and what is due is forgotten."""
         self._led = False
+        await self._streams.close()
         await end(*self._looks.values())
         self._looks.clear()
+        self._early.clear()
+        self._early_looks.clear()
         self._due.clear()
         self._listed.clear()
         self._listed_s = float("-inf")
@@ -195,7 +250,7 @@ class BmcPoll:
             memory.usual.clear()
             memory.counted.clear()
 
-    def _list(self, now_s: float) -> None:
+    async def _list(self, now_s: float) -> None:
         """Gives each new node its moment in the interval, and forgets nodes that are gone."""
         self._listed_s = now_s
         known = {node for node in self._known() if self._mine(node)}
@@ -207,6 +262,7 @@ class BmcPoll:
             heapq.heapify(self._due)
             for node in gone:
                 self._memory.pop(node, None)
+                await self._streams.forget(node)
         self._listed = known
 
     def _moment(self, node: str, now_s: float) -> float:

@@ -23,7 +23,7 @@ from math import inf
 from typing import Any
 
 from agent.contract.errors import ActionError, Refused, Unreachable
-from brain.actions import kube_conditions, kube_off, kube_tell, kube_things
+from brain.actions import kube_conditions, kube_devices, kube_off, kube_tell, kube_things
 from brain.actions.base import Job, NoRecord, StandingDrain, Wanted, always
 from brain.actions.kube_api import CONFLICT, MANAGER, NOT_FOUND, TOO_MANY, KubeApi, named, ok
 from brain.actions.kube_options import KubeOptions, PodRules, read
@@ -335,7 +335,8 @@ def build(name: str, table: Mapping[str, Any], where: str) -> Kubernetes:
     """Builds the scheduler of a configuration table; ConfigError names the key."""
     want: KubeOptions = read(table, where)
     lists = (kube_conditions.RIGHT,) if want.conditions or want.states else ()
-    rights = tuple(dict.fromkeys((*RIGHTS, *lists, *kube_tell.rights(want.tell))))
+    devices = kube_devices.RIGHTS if want.devices else ()
+    rights = tuple(dict.fromkeys((*RIGHTS, *lists, *devices, *kube_tell.rights(want.tell))))
     api = KubeApi(want.access(where))
     return Kubernetes(
         name,

@@ -160,10 +160,17 @@ class KubeApi:
                 raise ActionError(f"Kubernetes at {path}: its list has no end")
 
     async def may(self, verb: str, resource: str, subresource: str, namespace: str = "") -> bool:
-        """Asks whether our account may do this (a SelfSubjectAccessReview), in every namespace where none is given. Errors as of
-        `request`.
+        """Asks whether our account may do this (a SelfSubjectAccessReview), in every namespace where none is given. `resource`:
+        with its group behind a dot, unless it is of the core. Errors as of `request`.
         """
-        wanted = {"verb": verb, "resource": resource, "subresource": subresource, "namespace": namespace}
+        name, _, group = resource.partition(".")
+        wanted = {
+            "verb": verb,
+            "group": group,
+            "resource": name,
+            "subresource": subresource,
+            "namespace": namespace,
+        }
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",

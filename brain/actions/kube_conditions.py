@@ -6,7 +6,7 @@ every AGAIN_S while it lasts. What is on the log it learns from there (`mark_pub
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from agent.contract.messages import Severity, clip
 from brain.actions import kube_states
 from brain.actions.kube_api import KubeApi
-from brain.actions.kube_options import KubeOptions, read
+from brain.actions.kube_options import KubeOptions, tables_of
 from brain.actions.witness import NodeSaid, Witness, ours
 from brain.core.inputs import Reported
 from brain.core.pack.vocabulary import NODE_CONDITION
@@ -62,6 +62,7 @@ class NodeConditions:
         self._leads = leads
         self._known = known
         self._clock = clock
+        self._gpus = want.gpu_resources()
         self._told: dict[str, _Told] = {}
         self._witness = Witness(name)
 
@@ -102,7 +103,7 @@ class NodeConditions:
                 if one.get("type") in self._want.conditions
             ]
             said[name] = (
-                kube_states.node(name, found, self._want.gpu_resource, now_s),
+                kube_states.node(name, found, self._gpus, now_s),
                 sorted(conditions, key=lambda one: str(one["type"])),
             )
         published = sum(self._tell(name, conditions) for name, (_, conditions) in said.items())
@@ -110,9 +111,7 @@ class NodeConditions:
         if self._want.states:
             pending = [("fieldSelector", "status.phase=Pending")]
             pods = [one async for one in self._api.pages("/api/v1/pods", pending, most=PAGE)]
-            waiting = [
-                job for pod in pods if (job := kube_states.waiting(pod, self._want.gpu_resource, now_s))
-            ]
+            waiting = [job for pod in pods if (job := kube_states.waiting(pod, self._gpus, now_s))]
             told = self._witness.nodes(states, now_s) + self._witness.queue(waiting, now_s)
             for report in told:
                 self._put(report)
@@ -171,13 +170,6 @@ def listeners(
     """One for each table of `[schedulers]` that wants conditions; ConfigError names the key."""
     return [
         NodeConditions(name, KubeApi(want.access(where)), want, put=put, note=note, leads=leads, known=known)
-        for name, where, want in _wanted(tables)
+        for name, where, want in tables_of(tables)
         if want.conditions or want.states
     ]
-
-
-def _wanted(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, KubeOptions]]:
-    for name, table in tables.items():
-        if table.get("type") == "kubernetes":
-            where = f"schedulers.{name}"
-            yield name, where, read(table, where)

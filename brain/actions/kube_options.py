@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -13,6 +13,7 @@ from agent.contract.errors import ConfigError
 from brain.actions import kube_things
 from brain.actions.base import Job
 from brain.actions.kube_api import Access, readable
+from brain.actions.kube_resources import COMMON, GpuResources, patterns_of
 from brain.actions.marks import MARK
 from brain.options import options
 
@@ -29,7 +30,6 @@ WORKLOADS = (
 )
 CONDITION = "GpuwardFault"  # the type of our own condition of Node objects (kube_tell.py)
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-_COUNT = re.compile(r"[0-9]{1,6}")
 _ANNOTATION = re.compile(r"[a-z0-9][a-z0-9.-]{0,251}/[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -53,7 +53,7 @@ class PodRules:
     evict_bare_pods: bool = False
     delete_emptydir_data: bool = True
     evict_wait_s: float = 110.0
-    gpu_resource: str = "nvidia.com/gpu"
+    gpu_resources: GpuResources = field(default_factory=GpuResources)
     gpu_annotation: str = ""
     keep_annotations: Sequence[str] = ()
 
@@ -70,7 +70,8 @@ class PodRules:
             id=f"{meta.get('namespace')}/{meta.get('name')}",
             state="terminating" if meta.get("deletionTimestamp") else phase.lower(),
             gpus=tuple(filter(None, re.split(r"[,\s]+", named))),
-            gpu_count=sum(map(self._gpus, _running(spec))) + len(spec.get("resourceClaims") or []),
+            gpu_count=sum(map(self.gpu_resources.wanted, _running(spec)))
+            + len(spec.get("resourceClaims") or []),
             name=str(meta.get("name") or ""),
             run=str(meta.get("uid") or ""),
             **_workload(meta),
@@ -89,14 +90,6 @@ class PodRules:
         if self.delete_emptydir_data or not on_disk:
             return ""
         return f"has data of its own on the node (volume {on_disk[0].get('name')}, an emptyDir)"
-
-    def _gpus(self, container: Mapping[str, Any]) -> int:
-        wanted = container.get("resources") or {}
-        for part in ("limits", "requests"):  # for extended resources both are equal where both are given
-            count = str((wanted.get(part) or {}).get(self.gpu_resource) or "")
-            if _COUNT.fullmatch(count):
-                return int(count)
-        return 0
 
     def _protected(self, priority: str, *, by_selector: bool) -> str:
         if by_selector:
@@ -152,8 +145,9 @@ class KubeOptions:
     evict_bare_pods: bool = False
     # false: pods with an emptyDir on disk are not evicted, since what is in it is lost (as kubectl drain without the option)
     delete_emptydir_data: bool = True
-    # Extended resource with which pods request GPUs
-    gpu_resource: str = "nvidia.com/gpu"
+    # Extended resources with which pods request GPUs or NPUs: one, several with commas, or a list; shell patterns after the
+    # slash. Each MIG device, partition or vNPU counts as one
+    gpu_resource: str | Sequence[str] = COMMON
     # Annotation of pods that lists their GPUs, comma separated; empty: unknown
     gpu_annotation: str = ""
     # Annotations that are "true" on a node while it is drained, so that autoscalers do not remove what people want to look at;
@@ -168,7 +162,10 @@ class KubeOptions:
     # true: people are told what the cluster says of nodes (NotReady, fewer GPUs allocatable than there are, cordoned by others)
     # and of pods with GPUs that wait for over an hour; needs the right to list nodes, too
     states: bool = False
-    # Interval of looking at conditions and states
+    # true: people are told which devices of nodes are tainted (dynamic resource allocation), by their driver or an administrator;
+    # needs the right to list ResourceSlices and DeviceTaintRules (deploy/kubernetes/rbac/devices.yaml)
+    devices: bool = False
+    # Interval of looking at conditions, states and devices
     conditions_every_s: Annotated[float, Field(ge=1, le=3600)] = 60.0
     # What `kubectl describe node` shows of a drain: "events", "conditions" (one of our own, GpuwardFault), or both; each needs a
     # right (a file in deploy/kubernetes/rbac). What acts on conditions may then act on ours: docs/kubernetes.md
@@ -200,6 +197,10 @@ class KubeOptions:
             timeout_s=self.timeout_s,
         )
 
+    def gpu_resources(self) -> GpuResources:
+        """Returns the resources that `gpu_resource` names. ValueError: one is none."""
+        return GpuResources(patterns_of(self.gpu_resource))
+
     def rules(self) -> PodRules:
         """Returns how pods are interpreted and evicted."""
         return PodRules(
@@ -207,7 +208,7 @@ class KubeOptions:
             evict_bare_pods=self.evict_bare_pods,
             delete_emptydir_data=self.delete_emptydir_data,
             evict_wait_s=self.evict_wait_s,
-            gpu_resource=self.gpu_resource,
+            gpu_resources=self.gpu_resources(),
             gpu_annotation=self.gpu_annotation,
             keep_annotations=self.keep_annotations,
         )
@@ -218,6 +219,10 @@ def read(table: Mapping[str, Any], where: str) -> KubeOptions:
     want = options(KubeOptions, table, where)
     if "{node}" not in want.node_name:
         raise ConfigError(f"{where}.node_name: must contain {{node}}")
+    try:
+        patterns_of(want.gpu_resource)
+    except ValueError as error:
+        raise ConfigError(f"{where}.gpu_resource: {error}") from error
     if "Ready" in want.conditions:
         raise ConfigError(
             f"{where}.conditions: Ready is wrong when it is not True, and then the agent is silent too: leave it out"
@@ -232,3 +237,11 @@ def read(table: Mapping[str, Any], where: str) -> KubeOptions:
                 f"{where}.keep_annotations: {key!r} is not the key of an annotation of others: DOMAIN/NAME"
             )
     return want
+
+
+def tables_of(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, KubeOptions]]:
+    """Each cluster of `[schedulers]`: its name, "schedulers.<name>" for errors, and its options; ConfigError names the key."""
+    for name, table in tables.items():
+        if table.get("type") == "kubernetes":
+            where = f"schedulers.{name}"
+            yield name, where, read(table, where)

@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from agent.contract.messages import clip
+from brain.actions.kube_resources import GpuResources
 from brain.actions.marks import REASON, ours
 from brain.actions.witness import NodeSaid, WaitingJob
 
 
-def node(name: str, found: Mapping[str, Any], gpu_resource: str, now_s: float) -> NodeSaid:
-    """What a Node object says of a node. `gpu_resource`: as in the options."""
+def node(name: str, found: Mapping[str, Any], gpus: GpuResources, now_s: float) -> NodeSaid:
+    """What a Node object says of a node. `gpus`: those of the options."""
     spec, status = found.get("spec") or {}, found.get("status") or {}
     ready: Mapping[str, Any] = next(
         (one for one in status.get("conditions") or [] if one.get("type") == "Ready"), {}
@@ -27,6 +28,7 @@ def node(name: str, found: Mapping[str, Any], gpu_resource: str, now_s: float) -
         bool(ready) and ready.get("status") != "True" and not cordoned
     )  # a node in somebody's hands restarts
     why = f"{ready.get('reason') or ''}: {ready.get('message') or ''}".strip(": ")
+    there = gpus.allocatable(status)
     return NodeSaid(
         node=name,
         unusable=("NotReady" if ready.get("status") == "False" else "NotReady (not heard)")
@@ -36,12 +38,13 @@ def node(name: str, found: Mapping[str, Any], gpu_resource: str, now_s: float) -
         why=why if unready else "",
         lost=f"NotReady (not heard): {why}" if ready.get("status") == "Unknown" else "",
         drained="cordoned" if cordoned and not by_us else "",
-        gpus=_gpus(status, gpu_resource),
-        gpus_text=gpu_resource,
+        gpus=there.total if there is not None else None,
+        gpus_text=there.text if there is not None else "",
+        plugin_down=there is not None and bool(there.plugins_gone),
     )
 
 
-def waiting(pod: Mapping[str, Any], gpu_resource: str, now_s: float) -> WaitingJob | None:
+def waiting(pod: Mapping[str, Any], gpus: GpuResources, now_s: float) -> WaitingJob | None:
     """A pod with GPUs that the scheduler cannot place; None: another one."""
     spec, meta = pod.get("spec") or {}, pod.get("metadata") or {}
     placed: Mapping[str, Any] = next(
@@ -54,10 +57,7 @@ def waiting(pod: Mapping[str, Any], gpu_resource: str, now_s: float) -> WaitingJ
     )
     if placed.get("status") != "False" or meta.get("deletionTimestamp"):
         return None
-    wants = any(
-        gpu_resource in ((one.get("resources") or {}).get("limits") or {})
-        for one in spec.get("containers") or []
-    )
+    wants = any(gpus.wanted(one) for one in spec.get("containers") or [])
     if not wants and not spec.get("resourceClaims"):
         return None
     says = str(placed.get("message") or "")  # "Insufficient" of anything: another pod that ends makes room
@@ -69,18 +69,6 @@ def waiting(pod: Mapping[str, Any], gpu_resource: str, now_s: float) -> WaitingJ
             f"{'Resources' if 'Insufficient' in says else placed.get('reason') or 'Unscheduled'} {says}", 200
         ),
     )
-
-
-def _gpus(status: Mapping[str, Any], resource: str) -> tuple[int, int] | None:
-    have = _count((status.get("capacity") or {}).get(resource))
-    if have is None:
-        return None  # a node without GPUs, or one whose plug-in has never been there
-    return have, _count((status.get("allocatable") or {}).get(resource)) or 0
-
-
-def _count(found: object) -> int | None:
-    text = str(found if found is not None else "")
-    return int(text) if text.isdigit() and len(text) < 7 else None
 
 
 def _age_s(stamp: object, now_s: float) -> float | None:

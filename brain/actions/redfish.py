@@ -23,10 +23,11 @@ from urllib3 import exceptions as wire
 from agent.contract.errors import ConfigError, Refused, Unreachable
 from brain import fence, reach
 from brain.actions import redfish_health, redfish_readings
-from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, BmcTiming, Power, Readings
+from brain.actions.bmc_base import Backend, BmcOptions, BmcRequest, EventSource, Power, Readings
 from brain.actions.bmc_health import BmcHealth
 from brain.actions.bmc_tables import Addresses
-from brain.actions.redfish_connector import Abandoned, BoundedConnector, meaning
+from brain.actions.redfish_connector import Abandoned, BoundedConnector, local, meaning
+from brain.actions.redfish_reader import at
 from brain.options import options
 
 T = TypeVar("T")
@@ -94,7 +95,7 @@ class Redfish:
         connector = BoundedConnector(
             url, verify=self._verify, connect_s=given.connect_s, answer_s=given.answer_s
         )
-        session = _Session(url, connector, given.timing, 4 * (given.connect_s + given.answer_s))
+        session = _Session(url, connector, given, self._context)
         try:
             try:
                 await session.enter(given.user, word, given.system.replace("{node}", node))
@@ -117,10 +118,19 @@ class Redfish:
 class _Session:
     """One login to one BMC. All requests go through a thread of its own, one after the other."""
 
-    def __init__(self, url: str, connector: BoundedConnector, timing: BmcTiming, most_s: float) -> None:
-        self.where, self.timing = f"redfish {url}", timing
+    def __init__(
+        self,
+        url: str,
+        connector: BoundedConnector,
+        given: RedfishOptions,
+        context: Callable[[], ssl.SSLContext],
+    ) -> None:
+        self.where, self.timing = f"redfish {url}", given.timing
         self.login_refused = False
-        self._url, self._connector, self._most_s = url, connector, most_s
+        self._given, self._context = given, context
+        self._url, self._connector, self._most_s = url, connector, 4 * (given.connect_s + given.answer_s)
+        self._word = ""
+        self._service_root: Mapping[str, Any] = {}
         self._thread = ThreadPoolExecutor(1, "redfish")
         self._jobs = 0
         self._auth: logins.AuthBase | None = None
@@ -129,6 +139,7 @@ class _Session:
 
     async def enter(self, user: str, word: str, system: str) -> None:
         """Logs in and finds the system."""
+        self._word = word
         await self._do(partial(self._log_in, user, word, system))
 
     async def leave(self) -> None:
@@ -165,6 +176,21 @@ class _Session:
         work = partial(redfish_health.collect, self._get, self._found.json, within_s, turn)
         return await self._do(work, within_s + self._most_s)
 
+    async def events(self) -> EventSource | None:
+        """As in Announcing: EventService.ServerSentEventUri (since schema 1.1)."""
+        path, tls = await self._do(self._event_path)
+        if not path.startswith("/"):
+            return None
+        return EventSource(
+            where=self.where,
+            url=self._url.rstrip("/") + path,
+            user=self._given.user,
+            word=self._word,
+            tls=tls,
+            connect_s=self._given.connect_s,
+            answer_s=self._given.answer_s,
+        )
+
     @property
     def _found(self) -> System:
         if self._system is None:
@@ -199,7 +225,7 @@ class _Session:
 
     def _log_in(self, user: str, word: str, system: str) -> None:
         try:
-            root = self._connector.get(_ROOT).json()
+            self._service_root = root = self._connector.get(_ROOT).json()
         except says.AccessError:
             root = {}  # against the standard, some BMCs want a password even here; they support only basic
         except ValueError as error:
@@ -255,6 +281,17 @@ class _Session:
             has = ", ".join(sorted(one.value for one in allowed))
             raise Refused(f"{self.where} does not offer {wanted!s} (only {has})")
         self._found.reset_system(kind)
+
+    def _event_path(self) -> tuple[str, ssl.SSLContext | None]:
+        link = at(self._service_root, "EventService").get("@odata.id")
+        try:
+            service = self._get(str(link)) if link else {}
+        except (says.HTTPError, ValueError):  # named, and not there
+            service = {}
+        if service.get("ServiceEnabled") is False or not service.get("ServerSentEventUri"):
+            return "", None
+        tls = self._context() if self._url.startswith("https:") else None
+        return local(str(service["ServerSentEventUri"])), tls
 
     def _get(self, path: str) -> dict[str, Any]:
         found = self._connector.get(path).json()

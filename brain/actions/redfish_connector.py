@@ -80,14 +80,14 @@ class BoundedConnector(Connector):  # type: ignore[misc]  # sushy ships no types
         kwargs |= {"allow_redirects": False, "server_side_retries_left": 0}
         kwargs["allow_reauth"] = method == "GET" and self._log_in_again
         try:
-            response = super()._op(method, _local(path), *args, **kwargs)
+            response = super()._op(method, local(path), *args, **kwargs)
         except says.AccessError:
             self._log_in_again = False
             raise
         for _ in range(_REDIRECTS):
             if not response.is_redirect or method != "GET":
                 break
-            response = super()._op(method, _local(response.headers["Location"]), allow_redirects=False)
+            response = super()._op(method, local(response.headers["Location"]), allow_redirects=False)
         if 300 <= response.status_code < 400:
             raise says.HTTPError(method, path, response)
         return response
@@ -193,6 +193,7 @@ def meaning(
     return Refused(text)  # an answer that is not Redfish, or an action or attribute that the BMC lacks
 
 
-def _local(path: str) -> str:
+def local(path: str) -> str:
+    """The path of an address, on this BMC whatever host it names."""
     parts = urlsplit(path)
     return path if not parts.netloc else parts.path + (f"?{parts.query}" if parts.query else "")

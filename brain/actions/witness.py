@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.contract.messages import Scalar, Severity, clip
+from brain.actions.kube_device_taints import DeviceTaint
 from brain.core.inputs import Reported
 from brain.core.pack import scheduler_kinds
 
@@ -69,6 +70,8 @@ class NodeSaid:
     idle: bool = False
     # It takes no jobs: drained, by us or others, or down
     out: bool = False
+    # A device plug-in offers nothing any more; of a node with several makers' it may be one of them
+    plugin_down: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +169,24 @@ class Witness:
         state = "none" if not found.ready else "few"
         return list(self._state(kind, "", active, data, state, Severity.WARNING, now_s))
 
+    def devices(self, node: str, taints: Sequence[DeviceTaint], now_s: float) -> list[Reported]:
+        """The same of the devices of a node that are tainted; none are: all of them can be had."""
+
+        def each(key: str) -> str:
+            return clip(", ".join(dict.fromkeys(str(getattr(one, key)) for one in taints)), 200)
+
+        by_driver = any(not one.rule for one in taints)
+        data: dict[str, Scalar] = {
+            "devices": len({(one.driver, one.pool, one.device) for one in taints}),
+            **{key: each(key) for key in ("driver", "pool", "device", "key", "effect")},
+            "by_driver": by_driver,
+            "text": clip("; ".join(one.text for one in taints), _MOST_TEXT),
+        }
+        state = "\n".join(one.text for one in taints)
+        severity = Severity.ERROR if by_driver else Severity.INFO
+        kind = scheduler_kinds.SCHEDULER_DEVICES
+        return list(self._state(kind, node, bool(taints), data, state, severity, now_s))
+
     def learn(self, given: Reported, now_s: float) -> None:
         """Takes a report from the log, of whichever brain leads."""
         source, _, rest = given.id.partition(":")
@@ -199,10 +220,11 @@ class Witness:
             gpus: dict[str, Scalar] = {
                 "have": have,
                 "usable": usable,
-                "plugin_down": have > 0 and usable == 0,
+                "plugin_down": said.plugin_down or (have > 0 and usable == 0),
                 "text": clip(said.gpus_text, _MOST_TEXT),
             }
-            kind, state = scheduler_kinds.SCHEDULER_GPUS, f"{usable} of {have}"
+            # Of several resources each has its number in the text: one may fail while another comes back.
+            kind, state = scheduler_kinds.SCHEDULER_GPUS, f"{usable} of {have} {said.gpus_text}"
             yield from self._state(kind, said.node, usable < have, gpus, state, Severity.ERROR, now_s)
         if self._idle_after_s:
             yield from self._idle(said, now_s)

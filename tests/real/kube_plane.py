@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,8 @@ class Plane:
             self._nodes.wait(30)
         for name in reversed(BINARIES):
             if (self.folder / f"{name}.pid").exists():
-                self._signal(name, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it has ended by itself; the others have not
+                    self._signal(name, signal.SIGKILL)
 
     def stop_api(self) -> None:
         """The API server dies, without a word to its clients."""

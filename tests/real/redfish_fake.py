@@ -8,6 +8,7 @@ async with RedfishFake(tls) as bmc:
 
 import asyncio
 import base64
+import json
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -19,6 +20,7 @@ from aiohttp import web
 USER, PASSWORD = "admin", "secret"
 ALL = ("On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "Nmi", "PowerCycle")
 _SYSTEM = "/redfish/v1/Systems/1"
+EVENTS, STREAM = "/redfish/v1/EventService", "/redfish/v1/EventService/SSE"
 _OPEN = ("/redfish/v1", "/redfish/v1/")  # without a password (DSP0266)
 
 
@@ -56,6 +58,12 @@ class RedfishFake:
         self.last_reset: str | None = None
         self.extra: dict[str, Any] = {}  # path -> resource
         self.systems = [_SYSTEM]
+        self.streams_offered = False  # an EventService with a stream of events
+        self.stream_does = "well"  # or "hangs", "closes", "floods", "refuses", "leads away", "shows a page"
+        self.stream_url = STREAM
+        self.streams_begun = 0
+        self._streams: set[web.StreamResponse] = set()
+        self._end_streams = asyncio.Event()
         self.asked: list[str] = []  # reset types that came in
         self.asked_while: list[str] = []  # and the power state at that moment
         self.logins = 0  # attempts, right or wrong, by session or basic
@@ -77,6 +85,7 @@ class RedfishFake:
         self.answers.set()
         self.answers_reset.set()
         self.release.set()
+        self._end_streams.set()
         await self.gone()
 
     async def gone(self) -> None:
@@ -84,6 +93,72 @@ class RedfishFake:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+
+    @property
+    def listeners(self) -> int:
+        """How many hear its events."""
+        return len(self._streams)
+
+    async def say(self, severity: str, *, kind: str = "Alert", ends: str = "\n") -> None:
+        """Sends an event to those who hear its stream (DSP0266, "Server-sent events"; DSP0268, Event)."""
+        event = {
+            "@odata.type": "#Event.v1_7_0.Event",
+            "Id": "1",
+            "Name": "Event Array",
+            "Events": [
+                {
+                    "EventType": kind,
+                    "EventId": "1",
+                    "MemberId": "0",
+                    "EventTimestamp": "2026-11-30T10:14:00+00:00",
+                    "Severity": severity,
+                    "MessageSeverity": severity,
+                    "Message": "something is so",
+                    "MessageId": "Platform.1.0.Something",
+                    "OriginOfCondition": {"@odata.id": f"{_SYSTEM}/Memory/9"},
+                }
+            ],
+        }
+        if kind == "MetricReport":
+            event = {"@odata.type": "#MetricReport.v1_4_2.MetricReport", "Id": "1", "MetricValues": []}
+        lines = ["id: 1", *(f"data: {line}" for line in json.dumps(event, indent=1).splitlines()), "", ""]
+        for one in list(self._streams):
+            await one.write(ends.join(lines).encode())
+
+    def hang_up(self) -> None:
+        """Ends all streams."""
+        self._end_streams.set()
+        self._end_streams = asyncio.Event()
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        self.streams_begun += 1
+        if self.stream_does == "refuses":
+            return _error(403, "no more streams")
+        if self.stream_does == "leads away":
+            return web.Response(status=302, headers={"Location": f"{self.url}/elsewhere"})
+        if self.stream_does == "shows a page":
+            return web.Response(text="<html>", content_type="text/html")
+        if self.stream_does == "hangs":
+            await self._end_streams.wait()
+        answer = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+        )
+        await answer.prepare(request)
+        await answer.write(b": stream keep-alive\n\n")
+        ends = self._end_streams
+        self._streams.add(answer)
+        try:
+            while self.stream_does == "well" and not ends.is_set() and request.transport is not None:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ends.wait(), 0.05)
+            while self.stream_does == "floods" and not ends.is_set():
+                await self.say("Critical")
+                await asyncio.sleep(0)
+        except ConnectionError:
+            pass  # nobody reads on
+        finally:
+            self._streams.discard(answer)
+        return answer
 
     @web.middleware
     async def _front(
@@ -117,6 +192,8 @@ class RedfishFake:
         if self.busy > 0 and path == _SYSTEM:
             self.busy -= 1
             return _error(503, "the BMC is starting")
+        if path == STREAM and self.streams_offered:
+            return await self._stream(request)
         found = self._resource(path)
         if found is None:
             return _error(404, "no such resource")
@@ -163,7 +240,16 @@ class RedfishFake:
             root: dict[str, Any] = {"Id": "Root", "Systems": {"@odata.id": "/redfish/v1/Systems"}}
             if self.sessions_offered:
                 root["Links"] = {"Sessions": {"@odata.id": "/redfish/v1/SessionService/Sessions"}}
+            if self.streams_offered:
+                root["EventService"] = {"@odata.id": EVENTS}
             return root
+        if path == EVENTS and self.streams_offered:
+            return {
+                "Id": "EventService",
+                "ServiceEnabled": True,
+                "ServerSentEventUri": self.stream_url,
+                "Subscriptions": {"@odata.id": f"{EVENTS}/Subscriptions"},
+            }
         if path == "/redfish/v1/Systems":
             return {"Members": [{"@odata.id": one} for one in self.systems]}
         if path == "/redfish/v1/Systems/1/ResetActionInfo":

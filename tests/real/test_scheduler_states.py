@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.contract.errors import ActionError
-from brain.actions import kube_conditions, slurm_witness
+from brain.actions import kube, kube_conditions, slurm_witness
 from brain.actions import slurm as slurm_module
 from brain.actions.kube_conditions import NodeConditions
 from brain.actions.marks import Mark
@@ -217,7 +217,7 @@ def plane() -> Iterator[Plane]:
         yield made
 
 
-def kube(plane: Plane, ahead_s: float = 0.0) -> Heard:
+def witness(plane: Plane, ahead_s: float = 0.0) -> Heard:
     """The listener of a table that wants states and no conditions."""
     got: list[Reported] = []
     table = {"type": "kubernetes", "kubeconfig": plane.kubeconfig, "states": True}
@@ -244,7 +244,7 @@ def status(plane: Plane, node: str, **fields: Any) -> None:
 @pytest.mark.component("kubernetes")
 async def test_gpus_that_cannot_be_allocated_and_a_plug_in_that_is_gone(plane: Plane) -> None:
     """Seven of eight, none, all."""
-    heard = kube(plane)
+    heard = witness(plane)
     assert not [one for one in await heard.told() if one[0] == "scheduler.gpus"]
     (plane.folder / "silent" / "gpu1").touch()  # its kubelet would write its own figures over these
     for usable, down in (("7", False), ("0", True)):
@@ -259,9 +259,41 @@ async def test_gpus_that_cannot_be_allocated_and_a_plug_in_that_is_gone(plane: P
 
 @kube_there
 @pytest.mark.component("kubernetes")
+async def test_resources_of_every_maker(plane: Plane) -> None:
+    """AMD's, Huawei's and MIG devices beside NVIDIA's GPUs: told by their names, and counted in the pods that have them."""
+    heard = witness(plane)
+    others = ("amd.com/gpu", "huawei.com/Ascend910", "nvidia.com/mig-1g.10gb")
+    for resource, usable, down in ((others[0], "3", False), (others[1], "0", True), (others[2], "0", False)):
+        status(plane, "gpu2", capacity={resource: "4"}, allocatable={resource: usable})
+        await heard.until(("scheduler.gpus", "gpu2", True))
+        data = heard.data["scheduler.gpus", "gpu2"]
+        assert (data["have"], data["usable"], data["plugin_down"]) == (12, 8 + int(usable), down)
+        assert data["text"] == f"{usable} of 4 {resource}, 8 of 8 nvidia.com/gpu"
+        status(plane, "gpu2", capacity={resource: "4"}, allocatable={resource: "4"})
+        await heard.until(("scheduler.gpus", "gpu2", False))
+        status(plane, "gpu2", capacity={resource: None}, allocatable={resource: None})
+    limits = {"nvidia.com/gpu": "1", **dict.fromkeys(others, "2")}
+    containers = [{"name": "c", "image": "i", "resources": {"limits": limits}}]
+    spec = {"nodeName": "gpu2", "containers": containers}
+    plane.apply("v1", "Pod", "mixed", spec)
+    table = {"type": "kubernetes", "kubeconfig": str(plane.kubeconfig)}
+    for given, count in (
+        ({}, 7),
+        ({"gpu_resource": "nvidia.com/gpu"}, 1),
+        ({"gpu_resource": [others[0]]}, 2),
+    ):
+        brain = kube.build("k8s", {**table, **given}, "schedulers.k8s")
+        assert [job.gpu_count for job in await brain.jobs("gpu2") if job.name == "mixed"] == [count]
+        await brain.close()
+    plane.kubectl("delete", "pod", "mixed", "--force", "--grace-period=0")
+    await heard.listener.close()
+
+
+@kube_there
+@pytest.mark.component("kubernetes")
 async def test_a_cordon_of_others_is_told_and_stays(plane: Plane) -> None:
     """`kubectl cordon` is theirs; gone when they take it off."""
-    heard = kube(plane)
+    heard = witness(plane)
     plane.kubectl("cordon", "gpu2")
     assert ("scheduler.drained", "gpu2", True) in await heard.told()
     assert plane.node("gpu2")["spec"]["unschedulable"]
@@ -274,7 +306,7 @@ async def test_a_cordon_of_others_is_told_and_stays(plane: Plane) -> None:
 @pytest.mark.component("kubernetes")
 async def test_a_kubelet_that_dies_is_told_after_half_a_minute(plane: Plane) -> None:
     """By the time that stands in the condition that the node controller writes; not while somebody has cordoned the node."""
-    young, late = kube(plane), kube(plane, ahead_s=SETTLES_S + 1)
+    young, late = witness(plane), witness(plane, ahead_s=SETTLES_S + 1)
     (plane.folder / "silent" / "gpu2").touch()
     await late.until(("scheduler.node", "gpu2", True), 120)
     assert late.data["scheduler.node", "gpu2"]["state"] == "NotReady (not heard)"
@@ -327,7 +359,7 @@ async def test_pods_that_wait_in_vain(plane: Plane) -> None:
     body = {"status": {"conditions": [said]}}
     kind = "application/strategic-merge-patch+json"
     assert api.ask("PATCH", "/api/v1/namespaces/default/pods/vain/status", body, kind)[0] == 200
-    young, late = kube(plane), kube(plane, ahead_s=2 * 3600.0)
+    young, late = witness(plane), witness(plane, ahead_s=2 * 3600.0)
     assert ("scheduler.queue", "", True) not in await young.told()
     assert ("scheduler.queue", "", True) in await late.told()
     assert late.data["scheduler.queue", ""]["reasons"] == "1 Unschedulable"

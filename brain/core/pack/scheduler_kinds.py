@@ -7,6 +7,7 @@ SCHEDULER_NODE = "scheduler.node"
 SCHEDULER_LOST = "scheduler.lost"
 SCHEDULER_DRAINED = "scheduler.drained"
 SCHEDULER_GPUS = "scheduler.gpus"
+SCHEDULER_DEVICES = "scheduler.devices"
 SCHEDULER_QUEUE = "scheduler.queue"
 SCHEDULER_IDLE = "scheduler.idle"
 SCHEDULER_SPARES = "scheduler.spares"
@@ -82,6 +83,46 @@ KINDS: tuple[Kind, ...] = (
             "usable": 7,
             "plugin_down": False,
             "text": "7 of 8 GPUs allocatable",
+        },
+    ),
+    Kind(
+        name=SCHEDULER_DEVICES,
+        component="node",
+        severity=Severity.ERROR,
+        source="scheduler",
+        summary="Devices of a node are tainted in dynamic resource allocation: no new claim gets them; severity info when none "
+        "is, or an administrator has tainted them.",
+        fields=(
+            _ACTIVE,
+            _SCHEDULER,
+            Field(name="devices", type="int", summary="so many"),
+            Field(name="driver", type="text", summary="the DRA drivers that have them"),
+            Field(name="pool", type="text", summary="their pools"),
+            Field(name="device", type="text", summary="their names in their pools"),
+            Field(name="key", type="text", summary="keys of the taints"),
+            Field(
+                name="effect",
+                type="text",
+                summary="NoSchedule; NoExecute: pods that have them are ended, too",
+            ),
+            Field(
+                name="by_driver",
+                type="bool",
+                summary="a driver has set one; false: only rules of administrators (DeviceTaintRule)",
+            ),
+            Field(name="text", type="text", summary="each taint with its value and who has set it"),
+        ),
+        example={
+            "active": True,
+            "scheduler": "k8s",
+            "devices": 1,
+            "driver": "gpu.example.com",
+            "pool": "gpu1",
+            "device": "gpu-3",
+            "key": "gpu.example.com/unhealthy",
+            "effect": "NoExecute",
+            "by_driver": True,
+            "text": "gpu-3 of gpu.example.com, pool gpu1: gpu.example.com/unhealthy=xid79:NoExecute, by its driver",
         },
     ),
     Kind(

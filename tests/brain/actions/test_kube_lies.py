@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from brain.actions.base import Job
 from brain.actions.kube import Kubernetes
 from brain.actions.kube_conditions import NodeConditions
 from brain.actions.kube_conditions import listeners as conditions
+from brain.actions.kube_devices import listeners as devices
 from brain.actions.marks import Mark
+from brain.core.inputs import Reported
 from brain.leader import jobs
 from brain.unreadable import answered_by
 from tests.bent import bent
@@ -301,3 +304,70 @@ async def test_a_pod_has_not_ended_because_something_else_answers(status: int, k
         with fence.around(Open()), pytest.raises(ActionError, match="was evicted and has not ended"):
             await cluster.requeue(Job(id="train/p", user="a", run="u"), within_s=0.5)
         await cluster.close()
+
+
+GROUPS = {
+    "kind": "APIGroupList",
+    "groups": [{"name": "resource.k8s.io", "versions": [{"version": "v1"}, {"version": "v1beta2"}]}],
+}
+OFFERS = {"kind": "APIResourceList", "resources": [{"name": "resourceslices"}, {"name": "devicetaintrules"}]}
+TAINT = {"key": "k/x", "value": "v", "effect": "NoExecute"}
+SLICE: dict[str, Any] = {
+    "spec": {
+        "driver": "d",
+        "nodeName": "n1",
+        "pool": {"name": "n1", "generation": 1},
+        "devices": [{"name": "gpu-0", "attributes": {"uuid": {"string": "u"}}, "taints": [TAINT]}],
+    }
+}
+RULE = {"metadata": {"name": "r"}, "spec": {"deviceSelector": {"driver": "d"}, "taint": TAINT}}
+DEVICES = {
+    "/apis": GROUPS,
+    "/v1": OFFERS,
+    "/v1beta2": OFFERS,
+    "/resourceslices": _list(SLICE),
+    "/devicetaintrules": _list(RULE),
+}
+
+
+def _said(bodies: dict[str, Any], request: web.Request) -> web.StreamResponse:
+    body = next(body for end, body in bodies.items() if request.path.endswith(end))
+    return web.Response(body=json.dumps(body), content_type="application/json")
+
+
+@pytest.mark.parametrize("at", DEVICES)
+async def test_any_form_of_devices(at: str) -> None:
+    """Something odd in each place of each answer: an ActionError, or facts of a node that we know; never the brain's end."""
+    async with liar() as server:
+        for body in bent(DEVICES[at]):
+            server.lie = partial(_said, {**DEVICES, at: body})
+            put: list[Reported] = []
+            (watch,) = devices(
+                {"k": {**_table(server.url), "devices": True}},
+                put=put.append, note=lambda *_: None, leads=lambda: True, known=lambda: {"n1"},
+            )  # fmt: skip
+            with contextlib.suppress(ActionError), answered_by("k"):
+                await watch.look()
+            assert {one.node for one in put} <= {"n1"}
+            await watch.close()
+
+
+@pytest.mark.parametrize(("status", "kind", "text"), FOREIGN)
+async def test_what_something_in_between_answers_ends_no_taint(status: int, kind: str, text: str) -> None:
+    """Not that the server offers no devices, nor that none is tainted any more."""
+    async with liar() as server:
+        server.lie = partial(_said, DEVICES)
+        put: list[Reported] = []
+        notes: list[str] = []
+        (watch,) = devices(
+            {"k": {**_table(server.url), "devices": True}},
+            put=put.append, note=lambda *said: notes.append(said[1]), leads=lambda: True, known=lambda: {"n1"},
+        )  # fmt: skip
+        assert await watch.look() == 1
+        server.lie = lambda _: web.Response(status=status, text=text, content_type=kind)
+        for _ in range(2):
+            with pytest.raises(ActionError):
+                await watch.look()
+            watch._asked_s = float("-inf")
+        assert (len(put), notes) == (1, [])
+        await watch.close()

@@ -8,6 +8,7 @@ import pytest
 from agent.contract.kinds import Kind
 from agent.contract.messages import Severity
 from brain.actions import kube_states, slurm_witness
+from brain.actions.kube_resources import GpuResources
 from brain.actions.marks import Mark, written
 from brain.actions.slurm_cli import sinfo_flags
 from brain.actions.slurm_rows import NodeRow
@@ -201,8 +202,8 @@ def pod(**more: Any) -> dict[str, Any]:
 
 def test_pods_that_count() -> None:
     """Those with GPUs that cannot be placed: no others."""
-    found = kube_states.waiting(pod(), "nvidia.com/gpu", NOW_S)
+    found = kube_states.waiting(pod(), GpuResources(), NOW_S)
     assert found is not None
     assert (found.id, found.waits_s) == ("d/p", 3600.0)
-    assert kube_states.waiting(pod(spec={"containers": [{}]}), "nvidia.com/gpu", NOW_S) is None
-    assert kube_states.waiting(pod(status={}), "nvidia.com/gpu", NOW_S) is None
+    assert kube_states.waiting(pod(spec={"containers": [{}]}), GpuResources(), NOW_S) is None
+    assert kube_states.waiting(pod(status={}), GpuResources(), NOW_S) is None

@@ -144,7 +144,7 @@ LEFT_OUT = {
     # What jobs' logs say of their results: a month's jobs print none.
     *("job-nan", "job-nan-on-several", "job-accuses-node"),
     # Of people, and of what a month's scheduler and UFM do not say.
-    *("drained-by-others", "jobs-wait-long", "spares-short", "ib-switch-down"),
+    *("drained-by-others", "devices-set-aside", "jobs-wait-long", "spares-short", "ib-switch-down"),
     # Of what optical modules say of themselves: a month's ports have errors by their counters.
     *("optics-receive-low", "optics-laser-dying", "optics-hot", "optics-other"),
     # Of accelerators of other makers: a month's machines have NVIDIA's GPUs.
