@@ -26,6 +26,7 @@ from agent.collectors.node import NodeCollector
 from agent.collectors.npu_fault import NpuFaultCollector
 from agent.collectors.nvme import NvmeCollector
 from agent.collectors.optics import OpticsCollector
+from agent.collectors.probes import ProbeCollector
 from agent.collectors.service import ServiceCollector
 from agent.collectors.stuck import StuckCollector
 from agent.collectors.subnet import SubnetCollector
@@ -59,6 +60,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     MountCollector,
     NvmeCollector,
     OpticsCollector,
+    ProbeCollector,
     ClockCollector,
     InventoryCollector,
     AgentHealthCollector,

@@ -37,6 +37,7 @@ RESTATED = frozenset(
         ),
         *("service.state", "mount.state", "mount.space", "node.module", "node.memory", "node.pressure"),
         *("node.clock", "node.inventory", "disk.health", "optics.module"),
+        *("probe.loss", "probe.slow"),
     )
 )
 
@@ -69,6 +70,7 @@ SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "joblog": ("job log",),
     "journal": ("job log",),
     "subnet": ("sminfo",),
+    "probes": ("probes",),
     "fabric_manager": ("fabric manager's log",),
 }
 # What the agent says of itself and of its commands rests on no source.

@@ -290,6 +290,8 @@ FIT: Mapping[str, str] = {
     "gpu.orphaned": "memory of a job that is over; the brain decides what is done about it",
     "gpu.power_capped": "gpuward has lowered the limit itself, and jobs run",
     "ib.sm_answer": "the subnet manager is the whole fabric's",
+    "probe.loss": "at which end of a path the fault is, only the words of both tell the brain",
+    "probe.slow": "at which end of a path the fault is, only the words of both tell the brain",
     "optics.module": "the link works, and tells itself when it no longer does",
 }
 

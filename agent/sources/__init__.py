@@ -18,6 +18,7 @@ from agent.sources.nvme import NvmeSource
 from agent.sources.nvml import NvmlSource
 from agent.sources.optics import OpticsSource
 from agent.sources.power_caps import PowerCapSource
+from agent.sources.probes import ProbeSource
 from agent.sources.subnet import SubnetSource
 from agent.sources.systemd import SystemdSource
 from agent.sources.udev import UdevSource
@@ -44,6 +45,7 @@ SOURCES: tuple[type[Source], ...] = (
     JournalSource,
     SubnetSource,
     FabricManagerSource,
+    ProbeSource,
 )
 
 
