@@ -386,7 +386,7 @@ def rounds(
     **answered: Callable[[int], Iterable[float]] | None,
 ) -> list[UnsentEvent]:
     """So many rounds, ten seconds apart. Peers that begin with `f` are far."""
-    found = []
+    found: list[UnsentEvent] = []
     for place in range(start, start + number):
         peers = tuple(
             PeerProbes(peer=peer, near=peer[0] != "f", sent=5, times_us=tuple(times(place)) if times else ())
