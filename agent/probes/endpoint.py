@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from agent.collectors.samples_node import PeerProbes, ProbeRound
-from agent.probes.hosts import End, Part
+from agent.probes.hosts import ProbeEnd, ProbePart
 from agent.probes.packet import ANSWER, ASK, LEAST_BYTES, Packet, pack, unpack, way
 
 PACKETS = 5  # to each peer in each round
@@ -29,12 +29,14 @@ _MTU_DISCOVER, _V6_MTU_DISCOVER = 10, 23
 class ProbeEndpoint:
     """Open from `open` to `close`."""
 
-    def __init__(self, part: Part, *, link: str, port: int, key: bytes, size: int, period_s: float) -> None:
+    def __init__(
+        self, part: ProbePart, *, link: str, port: int, key: bytes, size: int, period_s: float
+    ) -> None:
         self.part, self.link = part, link
         self._port, self._key, self._size, self._period_s = port, key, max(size, LEAST_BYTES), period_s
         self._socket: socket.socket | None = None
         own = part.own.address
-        self._peers: tuple[tuple[End, bool], ...] = (
+        self._peers: tuple[tuple[ProbeEnd, bool], ...] = (
             *((end, True) for end in part.near),
             *((end, False) for end in part.far),
         )

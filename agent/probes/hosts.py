@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class ProbeEnd:
     """One address of a node on the data network: a line of the file."""
 
     node: str
@@ -25,13 +25,13 @@ class End:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ProbePart:
     """What one address of this node has to do."""
 
-    own: End
+    own: ProbeEnd
     # Whom it probes: those on the same leaf switch, and those behind others.
-    near: tuple[End, ...]
-    far: tuple[End, ...]
+    near: tuple[ProbeEnd, ...]
+    far: tuple[ProbeEnd, ...]
     # Addresses that probe it; nobody else is answered.
     asked_by: frozenset[str]
 
@@ -40,7 +40,7 @@ class HostsError(OSError):
     """The file says nothing that can be used: its text says what is wrong and in which line."""
 
 
-def read(path: Path, node: str, *, near: int, far: int) -> list[Part]:
+def read(path: Path, node: str, *, near: int, far: int) -> list[ProbePart]:
     """The parts of this node, one for each of its addresses. OSError: the file cannot be read or used.
 
     The file is read twice, so that of a large fleet only the neighbours are kept.
@@ -61,7 +61,7 @@ def read(path: Path, node: str, *, near: int, far: int) -> list[Part]:
         at = order.index(leaf)
         # Those that it probes, and those that probe it.
         wanted |= {order[(at + step) % len(order)] for step in range(-far, far + 1)}
-    members: dict[str, list[End]] = {leaf: [] for leaf in wanted}
+    members: dict[str, list[ProbeEnd]] = {leaf: [] for leaf in wanted}
     for end in _ends(path):
         if end.leaf in wanted:
             members[end.leaf].append(end)
@@ -69,8 +69,8 @@ def read(path: Path, node: str, *, near: int, far: int) -> list[Part]:
 
 
 def _parts(
-    order: Sequence[str], members: Mapping[str, Sequence[End]], node: str, *, near: int, far: int
-) -> Iterator[Part]:
+    order: Sequence[str], members: Mapping[str, Sequence[ProbeEnd]], node: str, *, near: int, far: int
+) -> Iterator[ProbePart]:
     steps = range(1, min(far, len(order) - 1) + 1)
     for leaf, here in members.items():
         if all(end.node != node for end in here):
@@ -85,7 +85,7 @@ def _parts(
             for there in before:
                 asking += [end for place, end in enumerate(there) if _across(here, place, end.node) == own]
             found = (_across(there, number, node) for there in after)
-            yield Part(
+            yield ProbePart(
                 own=own,
                 near=tuple(_near(here, number, near)),
                 far=tuple(end for end in found if end is not None),
@@ -93,9 +93,9 @@ def _parts(
             )
 
 
-def _near(here: Sequence[End], number: int, near: int) -> list[End]:
+def _near(here: Sequence[ProbeEnd], number: int, near: int) -> list[ProbeEnd]:
     """The next ones on the same leaf switch, none of the same node."""
-    node, found = here[number].node, list[End]()
+    node, found = here[number].node, list[ProbeEnd]()
     for step in range(1, len(here)):
         end = here[(number + step) % len(here)]
         if len(found) == near:
@@ -105,7 +105,7 @@ def _near(here: Sequence[End], number: int, near: int) -> list[End]:
     return found
 
 
-def _across(there: Sequence[End], number: int, node: str) -> End | None:
+def _across(there: Sequence[ProbeEnd], number: int, node: str) -> ProbeEnd | None:
     """The one in the same place behind another leaf switch, or the next that is not of the same node."""
     for step in range(len(there)):
         end = there[(number + step) % len(there)]
@@ -114,12 +114,12 @@ def _across(there: Sequence[End], number: int, node: str) -> End | None:
     return None
 
 
-def _ends(path: Path) -> Iterator[End]:
+def _ends(path: Path) -> Iterator[ProbeEnd]:
     with path.open(encoding="utf-8", errors="replace") as lines:
         yield from parse(lines, str(path))
 
 
-def parse(lines: Iterable[str], path: str) -> Iterator[End]:
+def parse(lines: Iterable[str], path: str) -> Iterator[ProbeEnd]:
     """The ends that the lines name; HostsError for one that names none."""
     for number, line in enumerate(lines, 1):
         words = line.partition("#")[0].split()
@@ -131,6 +131,6 @@ def parse(lines: Iterable[str], path: str) -> Iterator[End]:
             )
         node, address, leaf = words
         try:
-            yield End(node=node, address=str(ipaddress.ip_address(address)), leaf=leaf)
+            yield ProbeEnd(node=node, address=str(ipaddress.ip_address(address)), leaf=leaf)
         except ValueError as error:
             raise HostsError(f"{path}, line {number}: {address[:60]!r} is no IP address") from error

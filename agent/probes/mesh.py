@@ -9,7 +9,7 @@ from agent.collectors.samples_node import ProbeRound
 from agent.contract.errors import ConfigError
 from agent.host import Host
 from agent.probes.endpoint import ProbeEndpoint
-from agent.probes.hosts import HostsError, Part, read
+from agent.probes.hosts import HostsError, ProbePart, read
 from agent.shared import rtnetlink
 from agent.shared.secret_file import secret
 
@@ -66,7 +66,7 @@ class ProbeMesh:
         found = (self._hosts.stat(), self._key_file.stat())
         return tuple((one.st_mtime_ns, one.st_ino) for one in found)
 
-    def _plan(self) -> tuple[list[Part], bytes, dict[str, list[str]]]:
+    def _plan(self) -> tuple[list[ProbePart], bytes, dict[str, list[str]]]:
         try:
             text = secret(self._key_file, "probe_key_file")
         except ConfigError as error:

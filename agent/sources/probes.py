@@ -5,7 +5,6 @@ The parts that do it (agent/probes) are loaded only where `probe_hosts` is set.
 
 import asyncio
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -87,7 +86,9 @@ class ProbeSource(Source):
     async def run(self, emit: Emit) -> None:
         """Probe and answer until cancelled. OSError: a file is missing or wrong, or an address is not this node's."""
         options = self._options
-        mesh: ProbeMesh = import_module("agent.probes.mesh").ProbeMesh(
+        from agent.probes.mesh import ProbeMesh  # only where it is asked for: the agent's memory is a promise
+
+        mesh = ProbeMesh(
             Path(options.probe_hosts),
             Path(options.probe_key_file),
             self._node,

@@ -19,7 +19,7 @@ from agent.config import AgentConfig
 from agent.contract.messages import UnsentEvent
 from agent.host import Host
 from agent.probes.endpoint import PACKETS, ProbeEndpoint
-from agent.probes.hosts import End, HostsError, Part, read
+from agent.probes.hosts import HostsError, ProbeEnd, ProbePart, read
 from agent.probes.packet import ANSWER, ASK, LEAST_BYTES, Packet, pack, unpack, way
 from agent.sources.base import SourceSetup
 from agent.sources.probes import ProbeSource, ProbeSourceOptions
@@ -120,11 +120,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-A, B, C = (End(node=f"n{last}", address=f"127.0.0.{last}", leaf=f"leaf-{last}") for last in (2, 3, 4))
+A, B, C = (ProbeEnd(node=f"n{last}", address=f"127.0.0.{last}", leaf=f"leaf-{last}") for last in (2, 3, 4))
 
 
 @asynccontextmanager
-async def endpoints(port: int, *parts: Part, key: bytes = KEY) -> AsyncIterator[list[ProbeEndpoint]]:
+async def endpoints(port: int, *parts: ProbePart, key: bytes = KEY) -> AsyncIterator[list[ProbeEndpoint]]:
     made = [ProbeEndpoint(part, link="lo", port=port, key=key, size=SIZE, period_s=10.0) for part in parts]
     try:
         for one in made:
@@ -135,12 +135,12 @@ async def endpoints(port: int, *parts: Part, key: bytes = KEY) -> AsyncIterator[
             one.close()
 
 
-def asks(own: End, *near: End) -> Part:
-    return Part(own=own, near=near, far=(), asked_by=frozenset())
+def asks(own: ProbeEnd, *near: ProbeEnd) -> ProbePart:
+    return ProbePart(own=own, near=near, far=(), asked_by=frozenset())
 
 
-def answers(own: End, *asked_by: End) -> Part:
-    return Part(own=own, near=(), far=(), asked_by=frozenset(end.address for end in asked_by))
+def answers(own: ProbeEnd, *asked_by: ProbeEnd) -> ProbePart:
+    return ProbePart(own=own, near=(), far=(), asked_by=frozenset(end.address for end in asked_by))
 
 
 async def until(true: Callable[[], bool]) -> None:

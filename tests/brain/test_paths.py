@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent.contract.messages import Severity
-from agent.probes.hosts import Part, read
+from agent.probes.hosts import ProbePart, read
 from brain.adapters.snapshot import dump, parse
 from brain.core.faults import paths
 from brain.core.inputs import NodeState
@@ -30,7 +30,7 @@ OVER = (IncidentState.CLOSED, IncidentState.EXPLAINED)
 
 
 @cache
-def parts(folder: Path) -> dict[str, Part]:
+def parts(folder: Path) -> dict[str, ProbePart]:
     """Node → whom it probes."""
     file = folder / "hosts"
     lines = [f"{node} 10.0.0.{number} {leaf}" for number, (node, leaf) in enumerate(LEAF_OF.items())]
@@ -56,7 +56,7 @@ class Fault:
         return True in behind and (self.what == "leaf" or behind == {True, False})
 
 
-def view(part: Part, faults: Iterable[Fault]) -> dict[str, Any]:
+def view(part: ProbePart, faults: Iterable[Fault]) -> dict[str, Any]:
     """What a node would tell of its paths."""
     own = part.own.node
     ill = {end.node: [one for one in faults if one.hits(own, end.node)] for end in (*part.near, *part.far)}

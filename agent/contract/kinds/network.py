@@ -12,6 +12,7 @@ _PROBED = (
     ),
     Field(name="far_ill", type="text", summary="those behind others that show it, comma separated"),
 )
+_LAID = "each node knows one end of a path: the brain lays both beside each other, and tells fleet.path."
 _ON_NEWS = "when it changes which, and every ten minutes while there are any. Only with `probe_hosts`."
 
 KINDS: tuple[Kind, ...] = (
@@ -170,6 +171,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="probe.loss",
+        no_rule=_LAID,
         component="link",
         severity=Severity.WARNING,
         source="probes",
@@ -196,6 +198,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         name="probe.slow",
+        no_rule=_LAID,
         component="link",
         severity=Severity.WARNING,
         source="probes",

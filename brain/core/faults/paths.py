@@ -30,7 +30,7 @@ HOLDS_S = 1500.0  # told again every ten minutes: after two and a half of them i
 MAX_LINKS = 32  # interfaces of one node; as many as it may tell of
 
 
-class Paths:
+class PathLookup:
     """Lookups in `State.paths`, built from it: never saved."""
 
     def __init__(self, told: Iterable[tuple[str, ProbedPaths]]) -> None:
@@ -99,14 +99,16 @@ def forget_node(ctx: Context, node: str) -> list[SymptomState]:
     return [symptom for key in keys for symptom in _remove(ctx, known, key)]
 
 
-def _remove(ctx: Context, known: Paths, key: str) -> list[SymptomState]:
+def _remove(ctx: Context, known: PathLookup, key: str) -> list[SymptomState]:
     before = ctx.state.paths.pop(key)
     known.take(key, before)
     changed = list(symptoms.feed(ctx, _event(ctx, before, NONE, ()))) if before.place != NONE else []
     return changed + _others(ctx, known, before, None)
 
 
-def _others(ctx: Context, known: Paths, told: ProbedPaths, before: ProbedPaths | None) -> list[SymptomState]:
+def _others(
+    ctx: Context, known: PathLookup, told: ProbedPaths, before: ProbedPaths | None
+) -> list[SymptomState]:
     """Judges again what other nodes tell of paths to this one, and what those tell to which its paths lead or led."""
     peers = dict.fromkeys((*_ill(told), *(_ill(before) if before is not None else ())))
     keys = dict.fromkeys(
@@ -123,7 +125,7 @@ def _others(ctx: Context, known: Paths, told: ProbedPaths, before: ProbedPaths |
     ]
 
 
-def _tell(ctx: Context, known: Paths, key: str, *, again: bool) -> list[SymptomState]:
+def _tell(ctx: Context, known: PathLookup, key: str, *, again: bool) -> list[SymptomState]:
     """Tells where the fault is, when that has changed, or `again`."""
     told = ctx.state.paths[key]
     peers = _ill(told)
@@ -166,7 +168,7 @@ def _down(ctx: Context, told: ProbedPaths) -> frozenset[str]:
     return frozenset(peer for peer in _names(told.silent) if down(peer))
 
 
-def _explained(ctx: Context, known: Paths, told: ProbedPaths, peer: str) -> bool:
+def _explained(ctx: Context, known: PathLookup, told: ProbedPaths, peer: str) -> bool:
     """Whether what the peer's node tells is why, or it tells of the same path, which is told once."""
     across = peer in _names(told.far_ill)
     for key in known.of_node(told.what, peer):
@@ -178,7 +180,7 @@ def _explained(ctx: Context, known: Paths, told: ProbedPaths, peer: str) -> bool
     return False
 
 
-def _forget_old(ctx: Context, known: Paths) -> Iterator[SymptomState]:
+def _forget_old(ctx: Context, known: PathLookup) -> Iterator[SymptomState]:
     while ctx.state.paths:
         key = next(iter(ctx.state.paths))
         if ctx.state.paths[key].arrived > ctx.now - HOLDS_S:
@@ -186,10 +188,10 @@ def _forget_old(ctx: Context, known: Paths) -> Iterator[SymptomState]:
         yield from _remove(ctx, known, key)
 
 
-def _known(ctx: Context) -> Paths:
-    known: Paths | None = ctx.index.paths
+def _known(ctx: Context) -> PathLookup:
+    known: PathLookup | None = ctx.index.paths
     if known is None:
-        known = ctx.index.paths = Paths(ctx.state.paths.items())
+        known = ctx.index.paths = PathLookup(ctx.state.paths.items())
     return known
 
 

@@ -145,6 +145,8 @@ LEFT_OUT = {
     *("drained-by-others", "jobs-wait-long", "ib-switch-down"),
     # Of what optical modules say of themselves: a month's ports have errors by their counters.
     *("optics-receive-low", "optics-laser-dying", "optics-hot", "optics-other"),
+    # Of the agents' probes, which are off as shipped.
+    *("path-loss", "path-slow"),
     # Of accelerators of other makers: a month's machines have NVIDIA's GPUs.
     *(
         "gpu-reset-failed",

@@ -201,3 +201,5 @@ said-of-drill-npu-heartbeat-eb06f888 = Ascend NPU 的驱动丢失了一块 NPU �
 said-of-ends-npu-heartbeat-55edef99 = 不会自愈；由人找到该编号的 NPU
 said-of-drill-npu-smi-hung-576560b7 = npu-smi 没有结束，被终止。
 said-of-ends-npu-smi-hung-23d54ce6 = 不会自愈；保存证据，由人检查驱动
+said-of-drill-lossy-link-b2daacac = 接口载波正常，但每十个包丢一个：到所有对端的探测都出现丢包。
+said-of-ends-lossy-link-c971a33d = 无法自愈；通知人员故障在哪一端，并附证据
