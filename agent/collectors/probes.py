@@ -35,8 +35,11 @@ class ProbeOptions:
         least=0.5,
         check=at_most(100),
     )
-    probe_slow_factor: float = option(
-        5.0, "a path whose median round trip is so many times what was usual on it is reported", least=1.5
+    probe_slow_percent: float = option(
+        500.0,
+        "a path whose median round trip is so much of what was usual on it is reported",
+        unit="%",
+        least=150,
     )
     probe_slow_us: float = option(
         1000.0,
@@ -83,7 +86,7 @@ class _Path:
         if not self.usual_us or now_us < self.usual_us:
             self.usual_us = now_us
         share = 0.5 if self.slow else 1.0
-        beyond = now_us >= self.usual_us * max(1.0, options.probe_slow_factor * share)
+        beyond = now_us >= self.usual_us * max(1.0, options.probe_slow_percent / 100 * share)
         self.slow = beyond and now_us - self.usual_us >= options.probe_slow_us * share
         if not self.slow:
             self.usual_us *= _RISE

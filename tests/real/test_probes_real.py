@@ -38,8 +38,8 @@ _SIOCETHTOOL, _SET_TX_CHECKSUMS = 0x8946, 0x17
 
 
 def whole_checksums(space: netns.Namespace, name: str) -> None:
-    """Packets leave the interface with their checksums, which the kernel leaves to the card else: frames that are read and sent on
-    by a program would carry half of one.
+    """Packets leave the interface with their checksums, which the kernel leaves to the card else: frames that are read and sent
+    on by a program would carry half of one.
     """
     value = array.array("I", (_SET_TX_CHECKSUMS, 0))
     request = struct.pack("16sP16x", name.encode(), value.buffer_info()[0])

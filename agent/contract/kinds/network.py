@@ -202,7 +202,7 @@ KINDS: tuple[Kind, ...] = (
         component="link",
         severity=Severity.WARNING,
         source="probes",
-        summary="Probes of peers take far longer than was usual on the same path (`probe_slow_factor`, `probe_slow_us`), "
+        summary="Probes of peers take far longer than was usual on the same path (`probe_slow_percent`, `probe_slow_us`), "
         f"{_ON_NEWS}",
         fields=(
             *_PROBED,
