@@ -96,6 +96,14 @@ def _dirty_fibre() -> Fault:
     )
 
 
+def _pfc_lost() -> Fault:
+    """Somebody's mlnx_qos: the counters tell nothing of it until the network is full."""
+    component = "link/eth2"
+    lost = event("link.pfc", component, Severity.WARNING, priorities="", before="3", lost=True)
+    back = event("link.pfc", component, _INFO, priorities="3", before="", lost=False)
+    return Fault(name="pfc lost", component=component, fixes=(), symptoms=(lost,), recovery=(back,))
+
+
 def _lossy_link() -> Fault:
     """Its carrier stays, and every tenth packet to whichever peer is lost."""
     component = "link/eth2"
@@ -272,6 +280,14 @@ DRILLS: tuple[Drill, ...] = (
         ends="it is not healed; people get a ticket, and clean or exchange the fibre",
         heals=False,
         plan=begin(_dirty_fibre()),
+    ),
+    Drill(
+        name="pfc-lost",
+        summary="A priority of an interface has no flow control any more.",
+        nodes="one",
+        ends="it is not healed; people set it again",
+        heals=False,
+        plan=begin(_pfc_lost()),
     ),
     Drill(
         name="lossy-link",

@@ -99,6 +99,22 @@ KINDS: tuple[Kind, ...] = (
         no_rule="congestion is no fault of an interface; a pause storm is link.errors.",
     ),
     Kind(
+        name="link.pfc",
+        component="link",
+        severity=Severity.WARNING,
+        source="ethtool counters",
+        summary="The priorities of an interface that have flow control (PFC) changed, as its driver tells. Severity info when "
+        "none that it has had is missing.",
+        fields=(
+            Field(
+                name="priorities", type="text", summary="those that have it now, comma separated; empty: none"
+            ),
+            Field(name="before", type="text", summary="those that had it before"),
+            Field(name="lost", type="bool", summary="one that had it since the agent's start has it no more"),
+        ),
+        example={"priorities": "", "before": "3", "lost": True},
+    ),
+    Kind(
         name="link.carrier_changes",
         component="link",
         severity=Severity.WARNING,

@@ -187,3 +187,4 @@ probes-of-nearly-all-peers-of-an-interface-are-lost = 某接口到几乎所有�
 s-probes-of-nearly-all-peers-of-an-interface-take-7f860826 = 某接口到几乎所有对端的探测时延远高于平时
 s-probes-of-some-peers-are-lost-and-neither-end-ea8875f3 = 到部分对端的探测丢包，两端都不能解释
 s-probes-of-some-peers-take-far-longer-than-was-048c6981 = 到部分对端的探测时延远高于平时，两端都不能解释
+s-a-priority-of-an-interface-has-no-flow-control-7a24b961 = 某接口的一个优先级不再有流控

@@ -147,6 +147,8 @@ LEFT_OUT = {
     *("optics-receive-low", "optics-laser-dying", "optics-hot", "optics-other"),
     # Of the agents' probes, which are off as shipped.
     *("path-loss", "path-slow"),
+    # Of a setting whose loss a month does not have.
+    "pfc-drift",
     # Of accelerators of other makers: a month's machines have NVIDIA's GPUs.
     *(
         "gpu-reset-failed",

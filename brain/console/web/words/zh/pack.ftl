@@ -203,3 +203,5 @@ said-of-drill-npu-smi-hung-576560b7 = npu-smi 没有结束，被终止。
 said-of-ends-npu-smi-hung-23d54ce6 = 不会自愈；保存证据，由人检查驱动
 said-of-drill-lossy-link-b2daacac = 接口载波正常，但每十个包丢一个：到所有对端的探测都出现丢包。
 said-of-ends-lossy-link-c971a33d = 无法自愈；通知人员故障在哪一端，并附证据
+said-of-drill-pfc-lost-305be157 = 某接口的一个优先级不再有流控（PFC）。
+said-of-ends-pfc-lost-447453c5 = 无法自愈；由人员重新配置
