@@ -28,6 +28,7 @@ from agent.collectors.node import NodeCollector
 from agent.collectors.npu_fault import NpuFaultCollector
 from agent.collectors.nvme import NvmeCollector
 from agent.collectors.optics import OpticsCollector
+from agent.collectors.probes import ProbeCollector
 from agent.collectors.service import ServiceCollector
 from agent.collectors.settings import SettingsCollector
 from agent.collectors.storage import StorageCollector
@@ -68,6 +69,7 @@ COLLECTORS: tuple[type[Collector], ...] = (
     StorageCollector,
     NvmeCollector,
     OpticsCollector,
+    ProbeCollector,
     ClockCollector,
     InventoryCollector,
     SettingsCollector,

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Facts in job logs: CUDA, NCCL and RDMA errors, containers without their GPUs, and losses that are not a number."""
-=======
-"""Facts in job logs: CUDA, NCCL and RDMA errors, and results that are not a finite number."""
->>>>>>> origin/jobs
+"""Facts in job logs: CUDA, NCCL and RDMA errors, containers without their GPUs, and results that are not a finite number."""
 
 import re
 from collections.abc import Iterator

@@ -43,14 +43,16 @@ class NicCollector(Collector):
 
     name: ClassVar[str] = "nic"
     wants: ClassVar[tuple[type, ...]] = (NicCounters,)
-    kinds: ClassVar[tuple[str, ...]] = ("link.errors", "link.congestion")
-    one_off: ClassVar[str] = "counters that have grown"
+    kinds: ClassVar[tuple[str, ...]] = ("link.errors", "link.congestion", "link.pfc")
+    one_off: ClassVar[str] = "counters that have grown, settings that have changed"
     options: ClassVar[tuple[type[Any], ...]] = (CongestionOptions,)
 
     def __init__(self, options: CongestionOptions) -> None:
         self._per_s = options.congestion_per_s
         self._before: dict[str, NicCounters] = {}
         self._congestion: dict[str, CongestionWindow] = {}
+        # Interface → the lossless priorities that it has had, and those that it had last.
+        self._lossless: dict[str, tuple[frozenset[int], frozenset[int]]] = {}
 
     @classmethod
     def of(cls, setup: CollectorSetup) -> Self:
@@ -69,6 +71,7 @@ class NicCollector(Collector):
         self._before[sample.name] = sample
         if before is not None:
             yield from _errors(component, before, sample)
+        yield from self._pfc(component, sample)
         window = self._congestion.setdefault(sample.name, CongestionWindow(per_s=self._per_s))
         counters = {name: value for name, value in sample.counters.items() if CONGESTION.fullmatch(name)}
         for grown in window.take(counters, sample.mono_s):
@@ -84,6 +87,27 @@ class NicCollector(Collector):
                 },
                 evidence=f"{sample.name} {grown.counter} +{grown.delta} in {grown.interval_s:.0f} s",
             )
+
+    def _pfc(self, component: str, now: NicCounters) -> Iterator[UnsentEvent]:
+        """Priorities that became lossless, or are it no more. A driver that does not tell for a moment has lost nothing."""
+        if now.lossless is None:
+            return
+        had, last = self._lossless.get(now.name, (now.lossless, now.lossless))
+        self._lossless[now.name] = had | now.lossless, now.lossless
+        if now.lossless == last:
+            return
+        lost = bool(had - now.lossless)
+        yield UnsentEvent(
+            kind="link.pfc",
+            component=component,
+            severity=Severity.WARNING if lost else Severity.INFO,
+            data={"priorities": _listed(now.lossless), "before": _listed(last), "lost": lost},
+            evidence=f"{now.name}: priorities with flow control {_listed(last) or 'none'} -> {_listed(now.lossless) or 'none'}",
+        )
+
+
+def _listed(priorities: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(priorities)))
 
 
 def _errors(component: str, before: NicCounters, now: NicCounters) -> Iterator[UnsentEvent]:

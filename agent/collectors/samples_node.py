@@ -297,6 +297,30 @@ class StorageTarget:
     mono_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerProbes:
+    """What became of the packets of one round to one peer."""
+
+    # Its node.
+    peer: str
+    # It is on the same leaf switch.
+    near: bool
+    sent: int
+    # Of each that was answered, its time on the way there and back.
+    times_us: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeRound:
+    """One round of probes from one address of this node."""
+
+    # `eth2`
+    link: str
+    address: str
+    peers: tuple[PeerProbes, ...]
+    mono_s: float = 0.0
+
+
 NodeSample = (
     Bond
     | NicCounters
@@ -315,4 +339,5 @@ NodeSample = (
     | NpuFaults
     | ToolState
     | DcgmHealth
+    | ProbeRound
 )

@@ -49,6 +49,7 @@ RESTATED = frozenset(
             "node.pressure",
         ),
         *("node.clock", "node.inventory", "node.settings", "disk.health", "optics.module"),
+        *("probe.loss", "probe.slow"),
     )
 )
 
@@ -85,6 +86,7 @@ SOURCES_OF_KINDS: Mapping[str, tuple[str, ...]] = {
     "joblog": ("job log",),
     "journal": ("job log",),
     "subnet": ("sminfo",),
+    "probes": ("probes",),
     "fabric_manager": ("fabric manager's log",),
 }
 # What the agent says of itself and of its commands rests on no source.

@@ -303,6 +303,8 @@ FIT: Mapping[str, str] = {
     "gpu.power_capped": "gpuward has lowered the limit itself, and jobs run",
     "gpu.dcgm_health": "what ends jobs is told by the kinds above as well; what only DCGM finds, jobs run on with",
     "ib.sm_answer": "the subnet manager is the whole fabric's",
+    "probe.loss": "at which end of a path the fault is, only the words of both tell the brain",
+    "probe.slow": "at which end of a path the fault is, only the words of both tell the brain",
     "optics.module": "the link works, and tells itself when it no longer does",
 }
 

@@ -87,16 +87,16 @@ def set_active_slave(bond: str, slave: str) -> None:
     _set(bond, wire.attribute(wire.LINKINFO, info))
 
 
-def addresses() -> dict[str, list[str]]:
-    """Interface → its permanent IP addresses, as `10.0.0.1/24`; OSError. Link-local addresses and those with a lifetime
-    (DHCP, IPv6 autoconfiguration) are left out.
+def addresses(*, lasting: bool = True) -> dict[str, list[str]]:
+    """Interface → its permanent IP addresses, as `10.0.0.1/24`; OSError. Link-local addresses are left out, and so are those
+    with a lifetime (DHCP, IPv6 autoconfiguration) where only `lasting` ones are wanted.
     """
     found: dict[str, list[str]] = {}
     for body in _exchange(wire.GETADDR, wire.DUMP, _ADDRESS.pack(0, 0, 0, 0, 0)):
         _, length, flags, scope, index = _ADDRESS.unpack_from(body)
         values = dict(wire.attributes(body, _ADDRESS.size))
         raw = values.get(_IFA_LOCAL) or values.get(_IFA_ADDRESS)
-        if raw is not None and scope != _LINK_SCOPE and flags & _PERMANENT:
+        if raw is not None and scope != _LINK_SCOPE and (flags & _PERMANENT or not lasting):
             try:
                 name = socket.if_indextoname(index)
             except OSError:  # it was removed meanwhile

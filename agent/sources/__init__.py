@@ -19,6 +19,7 @@ from agent.sources.nvme import NvmeSource
 from agent.sources.nvml import NvmlSource
 from agent.sources.optics import OpticsSource
 from agent.sources.power_caps import PowerCapSource
+from agent.sources.probes import ProbeSource
 from agent.sources.settings import SettingsSource
 from agent.sources.storage import StorageSource
 from agent.sources.subnet import SubnetSource
@@ -52,6 +53,7 @@ SOURCES: tuple[type[Source], ...] = (
     SubnetSource,
     FabricManagerSource,
     DcgmSource,
+    ProbeSource,
 )
 
 

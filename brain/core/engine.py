@@ -19,6 +19,7 @@ from brain.core.faults import (
     drift,
     late,
     passing,
+    paths,
     reports,
     rollouts,
     stragglers,
@@ -220,6 +221,7 @@ class Engine:
         ctx.changed.extend(symptoms.feed(ctx, event))
         ctx.changed.extend(drift.feed(ctx, event))
         ctx.changed.extend(stragglers.feed(ctx, event))
+        ctx.changed.extend(paths.feed(ctx, event))
 
     def _node_state(self, ctx: Context, given: NodeState) -> None:
         """Nothing is verified on an unreachable node, so its verifications depend on this; and so does what it was told to do."""

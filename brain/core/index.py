@@ -46,6 +46,7 @@ class Index:
         self.claims = state.claims
         self.baselines: dict[str, Baseline] = {}  # `unlike` symptom -> its baseline; built on first use
         self.minutes: JobMinutes | None = None  # the GPUs of each job beside each other; built on first use
+        self.paths: Any = None  # bad paths of the data network by node (faults/paths.py); built on first use
         for key, symptom in state.symptoms.items():
             self.add_part(symptom.scope)
             if symptom.active:

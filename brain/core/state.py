@@ -757,6 +757,32 @@ class JobMinute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProbedPaths:
+    """The paths from one interface of a node that are bad, as the node told it last."""
+
+    # loss | slow
+    what: str
+    node: str
+    component: str
+    at: float
+    arrived: float
+    # peers that it probes on its own leaf switch and behind others; and which of them show it, `, ` apart
+    near: int
+    far: int
+    near_ill: str
+    far_ill: str
+    # those of them that do not answer at all
+    silent: str
+    evidence: str
+    figures: dict[str, float]
+    # what its own words say of its own end; and what was told of it: link | across | path | none
+    end: str
+    place: str
+    # that, and of which peers
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSteps:
     """How long the steps of a job take, in seconds."""
 
@@ -944,6 +970,8 @@ class State:
     peers: dict[str, str] = field(default_factory=dict)
     # "<node> <job> <model>" -> its newest minute, the one that was told last standing last; bounded
     minutes: dict[str, JobMinute] = field(default_factory=dict)
+    # "<what> <node> <interface>" -> its bad paths, those that were told last standing last; only while there are any
+    paths: dict[str, ProbedPaths] = field(default_factory=dict)
     # job -> its steps, the one that was told last standing last; bounded
     steps: dict[str, JobSteps] = field(default_factory=dict)
     # node that people have drained -> (for how long it was silent in all, in seconds, and until when the last time); bounded

@@ -109,6 +109,30 @@ def _dirty_fibre() -> Fault:
     )
 
 
+def _pfc_lost() -> Fault:
+    """Somebody's mlnx_qos: the counters tell nothing of it until the network is full."""
+    component = "link/eth2"
+    lost = event("link.pfc", component, Severity.WARNING, priorities="", before="3", lost=True)
+    back = event("link.pfc", component, _INFO, priorities="3", before="", lost=False)
+    return Fault(name="pfc lost", component=component, fixes=(), symptoms=(lost,), recovery=(back,))
+
+
+def _lossy_link() -> Fault:
+    """Its carrier stays, and every tenth packet to whichever peer is lost."""
+    component = "link/eth2"
+    ill = event(
+        "probe.loss", component, Severity.WARNING,
+        active=True, near=2, far=2, near_ill="peer-1, peer-2", far_ill="peer-3, peer-4", silent="", lost_percent=10.2,
+    )  # fmt: skip
+    well = event(
+        "probe.loss", component, _INFO,
+        active=False, near=2, far=2, near_ill="", far_ill="", silent="", lost_percent=0.0,
+    )  # fmt: skip
+    return Fault(
+        name="lossy link", component=component, fixes=(), symptoms=(ill,), recovery=(well,), repeat_s=600
+    )
+
+
 def _healthy_port(machine: MachineState) -> str:
     ports = [port.device for port in machine.ports.values() if port.up]
     return first_healthy(ports, machine, "InfiniBand port")
@@ -276,6 +300,22 @@ DRILLS: tuple[Drill, ...] = (
         ends="it is not healed; people get a ticket, and clean or exchange the fibre",
         heals=False,
         plan=begin(_dirty_fibre()),
+    ),
+    Drill(
+        name="pfc-lost",
+        summary="A priority of an interface has no flow control any more.",
+        nodes="one",
+        ends="it is not healed; people set it again",
+        heals=False,
+        plan=begin(_pfc_lost()),
+    ),
+    Drill(
+        name="lossy-link",
+        summary="An interface keeps its carrier and loses every tenth packet: probes of all its peers show it.",
+        nodes="one",
+        ends="it is not healed; people are told which end it is, with the evidence",
+        heals=False,
+        plan=begin(_lossy_link()),
     ),
     Drill(
         name="bond-degraded",

@@ -51,6 +51,31 @@ def test_only_names_that_matter_are_read(name: str, is_wanted: bool) -> None:
     assert wanted(name) is is_wanted
 
 
+@pytest.mark.parametrize(
+    ("told", "events"),
+    [
+        (({3}, {3}, {3}), []),
+        ((None, {3}, None, {3}), []),
+        (({3}, set(), set()), [("", "3", True)]),
+        (({3, 4}, {4}, {4}, {3, 4}), [("4", "3, 4", True), ("3, 4", "4", False)]),
+        (({3}, {4}, {3, 4}), [("4", "3", True), ("3, 4", "4", False)]),
+        ((set(), {3}, {3}), [("3", "", False)]),
+        (({3}, None, set()), [("", "3", True)]),
+    ],
+)  # fmt: skip
+def test_priorities_that_lose_their_flow_control_are_told(
+    told: tuple[set[int] | None, ...], events: list[tuple[str, str, bool]]
+) -> None:
+    """Beside what the interface has had; a driver that does not tell for a moment has lost nothing."""
+    samples = (
+        replace(at(10.0 * n, rx_prio3_pause=1), lossless=None if one is None else frozenset(one))
+        for n, one in enumerate(told)
+    )
+    found = events_of(NicCollector(CongestionOptions()), *samples)
+    assert [(one.data["priorities"], one.data["before"], one.data["lost"]) for one in found] == events
+    assert {one.kind for one in found} <= {"link.pfc"}
+
+
 def test_loss_is_reported_at_once_and_flow_control_is_not() -> None:
     """Drops are facts; pause frames are how a lossless network works."""
     collector = NicCollector(CongestionOptions())

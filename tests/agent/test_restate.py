@@ -44,7 +44,9 @@ from agent.collectors.samples_node import (
     NpuFaults,
     NvmeHealth,
     Optics,
+    PeerProbes,
     Pressure,
+    ProbeRound,
     ServerTime,
     StorageTarget,
     Traffic,
@@ -82,6 +84,16 @@ DISK = NvmeHealth(name="nvme0", log=smart_log(bytes(PAGE_BYTES)))
 OPTICS = Optics(
     link="eth2", module=OpticsModule(layout="SFP", vendor="", part="", revision="", serial="", lanes={})
 )
+
+
+def probed(times_us: tuple[float, ...]) -> ProbeRound:
+    """Five packets to one peer."""
+    return ProbeRound(
+        link="eth2", address="10.0.0.1", peers=(PeerProbes(peer="n2", near=True, sent=5, times_us=times_us),)
+    )
+
+
+PROBED, SILENT, SLOW = probed((20.0,) * 5), probed(()), probed((2000.0,) * 5)
 CLOCK = WallClock(synchronised=True, offset_s=0.0, max_error_s=0.1, ahead_s=1000.0)
 UNIT = Unit(name="slurmd.service", active="active", sub="running")
 
@@ -237,6 +249,8 @@ PRESENT: dict[str, Row] = {
         [], [replace(OPTICS, module=replace(OPTICS.module, flags=(Flag("temperature_high", 0, alarm=True),)))],
         "optics.module", "link/eth2", {"hot": True},
     ),
+    "peer silent": ([SILENT] * 20, [SILENT], "probe.loss", "link/eth2", {"active": True, "silent": "n2"}),
+    "path slow": ([*[PROBED] * 30, *[SLOW] * 30], [SLOW], "probe.slow", "link/eth2", {"active": True, "near_ill": "n2"}),
     "module missing": ([], [LoadedModules(loaded=frozenset(("mlx5_core",)))], "node.module", "node",
                        {"module": "nvidia", "loaded": False}),
     "memory low": ([], [Memory(total_mb=1000, available_mb=5)], "node.memory", "node", {"low": True}),
@@ -294,6 +308,8 @@ WELL: dict[str, Row] = {
     "mount answers": ([replace(MOUNT, state="hung")], [MOUNT], "mount.state", "mount//lustre", {"state": "ok"}),
     "mount not full": ([], [MOUNT], "mount.space", "mount//lustre", {"full": False}),
     "disk well": ([], [DISK], "disk.health", "disk/nvme0", {"answers": True, "read_only": False}),
+    "peer answers": ([PROBED] * 20, [PROBED], "probe.loss", "link/eth2", {"active": False, "silent": ""}),
+    "path not slow": ([PROBED] * 20, [PROBED], "probe.slow", "link/eth2", {"active": False}),
     "module not hot": ([], [OPTICS], "optics.module", "link/eth2", {"hot": False}),
     "module loaded": ([], [LoadedModules(loaded=frozenset(("nvidia",)))], "node.module", "node",
                       {"module": "nvidia", "loaded": True}),
@@ -339,6 +355,7 @@ NOTHING: dict[str, tuple[Sequence[Sample], Sequence[Sample]]] = {
         [health(mig=1, power_limit=5, driver="580")],
     ),
     "a bit error rate that is well": ([], [health(nvlink__0__effective_ber=0x50F)]),
+    "a few rounds of probes": ([SILENT] * 3, [SILENT]),
     "no values": ([], [health()]),
 }
 

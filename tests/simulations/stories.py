@@ -119,6 +119,8 @@ STORIES: dict[str, Expected] = {
     "cable-cut": ("link-down", "needs_human", ["link.bounce", _EVIDENCE, _PAGE]),
     "link-flapping": ("link-flapping", "needs_human", [_EVIDENCE, _DRAIN, _PAGE]),
     "dirty-fibre": ("optics-receive-low", "open", []),
+    "pfc-lost": ("pfc-drift", "needs_human", [_EVIDENCE, _PAGE]),
+    "lossy-link": ("path-loss", "needs_human", [_EVIDENCE, _PAGE]),
     "bond-degraded": ("bond-degraded", "closed", [_EVIDENCE, "bond.failover", "nic.reset", _PORTS]),
     "mtu-drift": ("mtu-drift", "closed", ["mtu.set"]),
     "rdma-refused": ("rdma-connect-failed", "closed", ["module.load", "module.load"]),

@@ -3,6 +3,18 @@
 from agent.contract.kinds.base import Field, Kind
 from agent.contract.messages import Severity
 
+_PROBED = (
+    Field(name="active", type="bool", summary="false: all paths of the interface are well again"),
+    Field(name="near", type="int", summary="peers of the same leaf switch that it probes"),
+    Field(name="far", type="int", summary="peers behind other leaf switches that it probes"),
+    Field(
+        name="near_ill", type="text", summary="those of the same leaf switch that show it, comma separated"
+    ),
+    Field(name="far_ill", type="text", summary="those behind others that show it, comma separated"),
+)
+_LAID = "each node knows one end of a path: the brain lays both beside each other, and tells fleet.path."
+_ON_NEWS = "when it changes which, and every ten minutes while there are any. Only with `probe_hosts`."
+
 KINDS: tuple[Kind, ...] = (
     Kind(
         name="ib.degraded",
@@ -87,6 +99,22 @@ KINDS: tuple[Kind, ...] = (
         no_rule="congestion is no fault of an interface; a pause storm is link.errors.",
     ),
     Kind(
+        name="link.pfc",
+        component="link",
+        severity=Severity.WARNING,
+        source="ethtool counters",
+        summary="The priorities of an interface that have flow control (PFC) changed, as its driver tells. Severity info when "
+        "none that it has had is missing.",
+        fields=(
+            Field(
+                name="priorities", type="text", summary="those that have it now, comma separated; empty: none"
+            ),
+            Field(name="before", type="text", summary="those that had it before"),
+            Field(name="lost", type="bool", summary="one that had it since the agent's start has it no more"),
+        ),
+        example={"priorities": "", "before": "3", "lost": True},
+    ),
+    Kind(
         name="link.carrier_changes",
         component="link",
         severity=Severity.WARNING,
@@ -156,5 +184,71 @@ KINDS: tuple[Kind, ...] = (
         source="/proc/net/bonding",
         summary="A bond vanished.",
         example={},
+    ),
+    Kind(
+        name="probe.loss",
+        no_rule=_LAID,
+        component="link",
+        severity=Severity.WARNING,
+        source="probes",
+        summary="Probes of peers over the data network are lost (`probe_loss_percent` over five minutes) or not answered at all "
+        f"for a minute, {_ON_NEWS}",
+        fields=(
+            *_PROBED,
+            Field(
+                name="silent",
+                type="text",
+                summary="those of both that do not answer at all: the path is cut, or the peer or its agent is down",
+            ),
+            Field(name="lost_percent", type="float", summary="of the worst path that answers", unit="%"),
+        ),
+        example={
+            "active": True,
+            "near": 2,
+            "far": 2,
+            "near_ill": "gpu-0018",
+            "far_ill": "gpu-0113",
+            "silent": "",
+            "lost_percent": 12.7,
+        },
+    ),
+    Kind(
+        name="probe.slow",
+        no_rule=_LAID,
+        component="link",
+        severity=Severity.WARNING,
+        source="probes",
+        summary="Probes of peers take far longer than was usual on the same path (`probe_slow_percent`, `probe_slow_us`), "
+        f"{_ON_NEWS}",
+        fields=(
+            *_PROBED,
+            Field(
+                name="median_us",
+                type="float",
+                summary="median round trip of the slowest of them",
+                unit="µs",
+                always=False,
+            ),
+            Field(
+                name="usual_us", type="float", summary="what was usual on that path", unit="µs", always=False
+            ),
+            Field(
+                name="p99_us",
+                type="float",
+                summary="99 of 100 of its packets were faster",
+                unit="µs",
+                always=False,
+            ),
+        ),
+        example={
+            "active": True,
+            "near": 2,
+            "far": 2,
+            "near_ill": "",
+            "far_ill": "gpu-0113",
+            "median_us": 2310.0,
+            "usual_us": 31.0,
+            "p99_us": 4120.0,
+        },
     ),
 )

@@ -2,7 +2,7 @@
 
 from brain.core import ids, incidents
 from brain.core.context import Context
-from brain.core.faults import cards, lemons, releases, stragglers, symptoms
+from brain.core.faults import cards, lemons, paths, releases, stragglers, symptoms
 from brain.core.incidents import IncidentTrigger
 from brain.core.pack.topology import node_of
 
@@ -61,6 +61,7 @@ def forget(ctx: Context, node: str, why: str) -> None:
     releases.forget_node(ctx, node)
     lemons.forget_node(ctx, node)
     ctx.changed.extend(stragglers.forget_node(ctx, node))
+    ctx.changed.extend(paths.forget_node(ctx, node))
     cards.forget_node(ctx, node)
     for nodes in ctx.state.aftermath.values():
         nodes.pop(node, None)

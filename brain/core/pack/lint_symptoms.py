@@ -29,11 +29,8 @@ def findings(pack: Pack) -> Iterator[Finding]:
     known = {symptom.name: symptom for symptom in pack.symptoms}
     used = {name for rule in pack.rules for name in _named(rule.when)}
     used |= {symptom.of for symptom in pack.symptoms}
-<<<<<<< HEAD
     used |= {runbook.alone_if for runbook in pack.runbooks}
-=======
     used |= {runbook.only_while for runbook in pack.runbooks}
->>>>>>> origin/jobs
     for symptom in pack.symptoms:
         path: _Path = ("symptoms", symptom.name)
         if not _NAME.fullmatch(symptom.name):

@@ -24,6 +24,7 @@ NODE_LEMON = "node.lemon"
 FLEET_RACK = "fleet.rack"
 FLEET_JOB = "fleet.job"
 FLEET_SPREE = "fleet.spree"
+FLEET_PATH = "fleet.path"
 GPU_STRAGGLER = "gpu.straggler"
 NODE_STRAGGLER = "node.straggler"
 # What the brain finds in figures that nodes tell until they move.
@@ -286,6 +287,62 @@ KINDS: dict[str, Kind] = {
             summary="Half of a node's GPUs or more are so slow: it is the node.",
             fields=_SLOW,
             example=_SLOWER,
+        ),
+        Kind(
+            name=FLEET_PATH,
+            component="link",
+            severity=Severity.WARNING,
+            source="brain",
+            summary="Where bad paths of the data network have their fault, by what the nodes at both ends tell (probe.loss, "
+            "probe.slow).",
+            fields=(
+                Field(name="what", type="text", summary="loss | slow"),
+                Field(
+                    name="place",
+                    type="text",
+                    summary="link (this interface: nearly all of its peers show it) | across (all behind other leaf switches, "
+                    "none of its own) | path (only some, and their own nodes do not explain it) | none (over, or explained)",
+                ),
+                Field(name="peers", type="text", summary="the peers that show it, comma separated"),
+                Field(name="near", type="int", summary="peers of its own leaf switch that it probes"),
+                Field(name="far", type="int", summary="peers behind others that it probes"),
+                Field(
+                    name="lost_percent",
+                    type="float",
+                    summary="of the worst path that answers",
+                    unit="%",
+                    always=False,
+                ),
+                Field(
+                    name="median_us",
+                    type="float",
+                    summary="median round trip of the slowest",
+                    unit="µs",
+                    always=False,
+                ),
+                Field(
+                    name="usual_us",
+                    type="float",
+                    summary="what was usual on that path",
+                    unit="µs",
+                    always=False,
+                ),
+                Field(
+                    name="p99_us",
+                    type="float",
+                    summary="99 of 100 of its packets were faster",
+                    unit="µs",
+                    always=False,
+                ),
+            ),
+            example={
+                "what": "loss",
+                "place": "link",
+                "peers": "n2, n3",
+                "near": 1,
+                "far": 1,
+                "lost_percent": 12.7,
+            },
         ),
         Kind(
             name=FLEET_RACK,

@@ -147,6 +147,10 @@ LEFT_OUT = {
     *("drained-by-others", "devices-set-aside", "jobs-wait-long", "spares-short", "ib-switch-down"),
     # Of what optical modules say of themselves: a month's ports have errors by their counters.
     *("optics-receive-low", "optics-laser-dying", "optics-hot", "optics-other"),
+    # Of the agents' probes, which are off as shipped.
+    *("path-loss", "path-slow"),
+    # Of a setting whose loss a month does not have.
+    "pfc-drift",
     # Of accelerators of other makers: a month's machines have NVIDIA's GPUs.
     *(
         "gpu-reset-failed",

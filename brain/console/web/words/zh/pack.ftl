@@ -228,3 +228,7 @@ said-of-ends-dcgm-processor-hot-6cac5325 = 不会自愈；由人检查散热
 said-of-ends-dcgm-unknown-d8a55c77 = 不会自愈；由人查看 DCGM 的信息
 said-of-drill-dcgm-blind-2c295462 = DCGM 已没有健康检查项，其健康检查不再报告任何内容。
 said-of-ends-dcgm-blind-520b659f = 不会自愈；由人设置健康检查项
+said-of-drill-lossy-link-b2daacac = 接口载波正常，但每十个包丢一个：到所有对端的探测都出现丢包。
+said-of-ends-lossy-link-c971a33d = 无法自愈；通知人员故障在哪一端，并附证据
+said-of-drill-pfc-lost-305be157 = 某接口的一个优先级不再有流控（PFC）。
+said-of-ends-pfc-lost-447453c5 = 无法自愈；由人员重新配置
