@@ -50,6 +50,7 @@ s-no-scope-scope-which-nodes-have-a-version-changes-da018af9 = 没有范围 { $s
 s-none-is-known-013defc9 = ：一个也不知道
 s-what-who-started-the-brain-has-one-by-itself-2dbc5c94 =
     { $what }：启动 brain 的人自动拥有令牌，其他人向管理员索取（`gpuward token create 姓名`），并用 --token-file 或 GPUWARD_TOKEN_FILE 指明令牌文件
+the-breaker-has-not-tripped = 熔断器没有跳闸
 there-is-no-hold-on-name = { $name } 上没有暂停
 this-token-is-wrong-revoked-or-expired = 该令牌错误、已吊销或已过期
 too-many-joins-with-wrong-tokens = 使用错误令牌加入的次数过多
