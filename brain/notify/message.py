@@ -251,9 +251,9 @@ class PageMessage:
 def unaddressed(text: str) -> str:
     """`text` in which no chat sees a mention, a link with another text, or markup of its own.
 
-    For services whose rules we do not know one by one: `@here`, `@**all**`, `<!channel>`, `<@U1>`, `<at id=all>`, `<a href=...>`,
-    `<users/all>`, `<address|text>`, `[text](address)`, code fences. The letters stay, in a form that no parser takes; addresses of
-    mail, `root@n1` and plain links stay as they are.
+    For services whose rules we do not know one by one: `@here`, `@**all**`, `<!channel>`, `<@U1>`, `<at id=all>`,
+    `<a href=...>`, `<users/all>`, `<address|text>`, `[text](address)`, code fences. The letters stay, in a form that no parser
+    takes; addresses of mail, `root@n1` and plain links stay as they are.
     """
     text = _MENTION.sub("\uff20", text)
     text = text.replace("](", "] (").replace("```", "'''")

@@ -31,7 +31,9 @@ ACTS = {
 }
 WORDS = (
     "@everyone", "@here", "@channel", "@all", "@room", "@bob", "@所有人", "<@123456789012345678>", "@123456789012345678",
-    "<!channel>", "<!subteam^S1|x>", "<#C1|x>", "<https://evil.example|console>", "<tel:1|console>", "@**all**", "@_**bob**", "@*staff*",
+    "<!channel>",
+    "<!subteam^S1|x>", "<#C1|x>", "<https://evil.example|console>", "<tel:1|console>",
+    "@**all**", "@_**bob**", "@*staff*",
     '<at user_id="all">x</at>', "<at id=all></at>", "<AT>bob</AT>", '<a href="https://evil.example">console</a>',
     "<A\thref=//evil.example>x</a>", "<users/all>", "[console](https://evil.example)", "[![x](//evil.example)](//evil.example)",
 )  # fmt: skip
