@@ -146,6 +146,8 @@ def _waits_for_none(ctx: Context, command: OperatorCommand, run: Run | None) -> 
             id=incident.id,
             s=f"{left_s:.0f}",
         )
+    if incident.runs:
+        return said("no run of that id waits for an approval")
     if incident.runbook:
         return said("{id} has no run: it is {state}", id=incident.id, state=incident.state)
     return said("{id} has no run: there is no runbook for it", id=incident.id)
