@@ -67,6 +67,12 @@ def routes(brain: BrainView, door: Door, sessions: Sessions, links: Links) -> li
             raise web.HTTPForbidden(
                 text=f"this link was used, or is older than {LASTS_S:.0f} s: make another one with `gpuward console`"
             )
+        present = sessions.person(door.cookie(request, SESSION), time.monotonic())
+        if present is not None and present.name != who.name:  # what they say next would be in another name
+            raise web.HTTPConflict(
+                text=f"this link is for {who.name}, and you are logged in as {present.name}: if you mean it, log out and make "
+                "another link"
+            )
         return came_in(request, who, token)
 
     async def logout(request: web.Request) -> web.Response:

@@ -104,6 +104,25 @@ async def test_a_link_is_worth_one_login(tmp_path: Path, monkeypatch: pytest.Mon
         assert (await me(thief, url))[0] == 401
 
 
+async def test_a_link_of_somebody_else_makes_nobody_another_one(tmp_path: Path) -> None:
+    """Whoever is led to it goes on under their own name; their own link is as good as ever."""
+    async with site(tmp_path) as (url, view), browser() as ann, browser() as bo:
+        tokens = {
+            "ann": people.bearer(people.token_file(view.config.data_dir)),
+            "bo": people.bearer(people.token_file(view.config.data_dir, "bo", Role.OPERATOR)),
+        }
+        assert (await post(ann, url, "/login/session", {}, **tokens["ann"]))[0] == 200
+        for name, status in (("bo", 409), ("ann", 200)):
+            _, made = await post(bo, url, "/login/link", {}, **tokens[name])
+            got, said = await post(ann, url, "/login/once", {"code": made["code"]})
+            assert got == status, said
+            assert (await me(ann, url))[1]["name"] == "ann"
+        assert (await post(ann, url, "/logout", {}))[0] == 200
+        _, made = await post(bo, url, "/login/link", {}, **tokens["bo"])
+        assert (await post(ann, url, "/login/once", {"code": made["code"]}))[0] == 200
+        assert (await me(ann, url))[1]["name"] == "bo"
+
+
 async def test_wrong_tokens_at_the_login_count_as_everywhere(tmp_path: Path) -> None:
     """Whoever guesses is locked out: by the same count as at every other route."""
     async with site(tmp_path) as (url, view), browser() as one:
