@@ -36,6 +36,7 @@ def routes(brain: BrainView, door: Door, sessions: Sessions, links: Links) -> li
             "access.login", f"{who.name} logged in with a browser ({who.role.value}, {who.how})", who.name
         )
         answer = json_answer({"name": who.name, "role": who.role.value})
+        sessions.close(door.cookie(request, SESSION))  # the one before it in this browser
         cookie = sessions.open_for(who.name, lambda: door.owner(token), time.monotonic())
         door.set_cookie(request, answer, SESSION, cookie, samesite="Strict")
         return answer
