@@ -65,6 +65,7 @@ s-name-who-is-who-in-table-is-not-in-5121d7be = { $name }（在 { $table } 中�
 done = 完成
 it-stands-on-the-log-and-is-not-handled-yet = 已写入日志，尚未处理
 gpuward-has-heard-this-already = gpuward 已收到过这一条
+s-this-card-is-of-the-cell-other-and-the-92ed9d16 = 此卡片属于单元 { $other }，而该应用的回复到达 { $cell }：请在 { $other } 的控制台中操作
 this-button-is-not-gpuward-s = 这个按钮不是 gpuward 的
 say-one-of-usage = 请说其中之一：{ $usage }
 who-is-nobody-of-table = { $who } 不在 { $table } 中
