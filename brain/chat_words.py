@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
@@ -21,7 +22,7 @@ class Button:
     cell: str = ""
 
     @property
-    def carried(self) -> dict[str, object]:
+    def carried(self) -> dict[str, Any]:
         """What the platform sends back when somebody presses it."""
         return {"verb": self.verb, "args": dict(self.args)} | ({"cell": self.cell} if self.cell else {})
 
