@@ -133,7 +133,12 @@ async def run(
         way = outgoing(config.outgoing)
         to_environment(way)
         notifier = channels.build(
-            config.channels, config.groups, config.data_dir, traced=config.traces.on, way=way
+            config.channels,
+            config.groups,
+            config.data_dir,
+            traced=config.traces.on,
+            cell=config.cell,
+            way=way,
         )
         stack.push_async_callback(notifier.close)
         clock = LogClock()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
@@ -17,11 +18,18 @@ class Button:
 
     verb: str
     args: Mapping[str, Scalar] = field(default_factory=dict)
+    # whose card it is: one app of a platform may be that of several cells; empty: it does not say
+    cell: str = ""
+
+    @property
+    def carried(self) -> dict[str, Any]:
+        """What the platform sends back when somebody presses it."""
+        return {"verb": self.verb, "args": dict(self.args)} | ({"cell": self.cell} if self.cell else {})
 
     @property
     def value(self) -> str:
-        """What the platform sends back when somebody presses it."""
-        return orjson.dumps({"verb": self.verb, "args": dict(self.args)}).decode()
+        """The same as a text."""
+        return orjson.dumps(self.carried).decode()
 
 
 # The verbs in Chinese: on buttons, and as people type them

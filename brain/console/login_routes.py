@@ -37,6 +37,7 @@ def routes(brain: BrainView, door: Door, provider: Provider, sessions: Sessions)
         brain.note("access.login", f"{person.name} logged in ({person.role.value})", person.name)
         answer = _at_home(request, json_answer({"name": person.name, "role": person.role.value}))
         door.set_cookie(request, answer, LOGIN, "", samesite="Lax", max_age=0)
+        sessions.close(door.cookie(request, SESSION))  # the one before it in this browser
         cookie = sessions.open(who, time.monotonic())
         door.set_cookie(request, answer, SESSION, cookie, samesite="Strict")
         return answer

@@ -36,6 +36,7 @@ def routes(brain: BrainView, door: Door, sessions: Sessions, links: Links) -> li
             "access.login", f"{who.name} logged in with a browser ({who.role.value}, {who.how})", who.name
         )
         answer = json_answer({"name": who.name, "role": who.role.value})
+        sessions.close(door.cookie(request, SESSION))  # the one before it in this browser
         cookie = sessions.open_for(who.name, lambda: door.owner(token), time.monotonic())
         door.set_cookie(request, answer, SESSION, cookie, samesite="Strict")
         return answer
@@ -66,6 +67,12 @@ def routes(brain: BrainView, door: Door, sessions: Sessions, links: Links) -> li
         if who is None:
             raise web.HTTPForbidden(
                 text=f"this link was used, or is older than {LASTS_S:.0f} s: make another one with `gpuward console`"
+            )
+        present = sessions.person(door.cookie(request, SESSION), time.monotonic())
+        if present is not None and present.name != who.name:  # what they say next would be in another name
+            raise web.HTTPConflict(
+                text=f"this link is for {who.name}, and you are logged in as {present.name}: if you mean it, log out and make "
+                "another link"
             )
         return came_in(request, who, token)
 

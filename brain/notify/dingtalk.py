@@ -121,7 +121,7 @@ def sign(secret_: str, stamp: str) -> str:
 def card(message: PageMessage, want: DingTalkOptions) -> dict[str, Any]:
     """The page as a message: a card with buttons, or, where they would lead nowhere, its text alone."""
     title = clip(unaddressed(message.title), MAX_TITLE)
-    text = f"#### {title}\n\n{_markdown(message.body(want.language, MAX_TEXT))}"
+    text = f"#### {_markdown(title)}\n\n{_markdown(message.body(want.language, MAX_TEXT))}"
     if not want.console_url:
         return {"msgtype": "markdown", "markdown": {"title": title, "text": text}}
     where = message.in_console(want.console_url)

@@ -179,7 +179,7 @@ def _button(button: Button, message: PageMessage, language: Language) -> dict[st
         "tag": "button",
         "text": _words(inert(label(button, language)), MAX_LABEL),
         "type": _TYPES.get(button.verb, "default"),
-        "value": {"verb": button.verb, "args": dict(button.args)},
+        "value": button.carried,
     }
     if button.verb in _TYPES:
         asked = inert(f"{label(button, language)} ({message.subject})")

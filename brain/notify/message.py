@@ -50,6 +50,14 @@ _ZH = {
 }  # fmt: skip
 
 
+# Behind a letter or a digit an address may go on; but some services look for these within a word, too
+_MENTION = re.compile(
+    r"(?<![A-Za-z0-9])@(?=[\w*])|@(?=[*_]|\d{15}|everyone|here|channel|all\b|room\b|\u6240\u6709\u4eba)",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"<(?=[!@#/\uff20]|https?:|mailto:|[^>|\s]+\||(?:a|at|users)\b)", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellCommand:
     """A command to type, and what it does."""
@@ -243,12 +251,13 @@ class PageMessage:
 def unaddressed(text: str) -> str:
     """`text` in which no chat sees a mention, a link with another text, or markup of its own.
 
-    For services whose rules we do not know one by one: `@here`, `<!channel>`, `<@U1>`, `<address|text>`, `[text](address)`,
-    code fences. The letters stay, in a form that no parser takes; addresses of mail and plain links stay as they are.
+    For services whose rules we do not know one by one: `@here`, `@**all**`, `<!channel>`, `<@U1>`, `<at id=all>`,
+    `<a href=...>`, `<users/all>`, `<address|text>`, `[text](address)`, code fences. The letters stay, in a form that no parser
+    takes; addresses of mail, `root@n1` and plain links stay as they are.
     """
-    text = re.sub(r"(?<![\w.+-])@(?=\w)", "\uff20", text)
+    text = _MENTION.sub("\uff20", text)
     text = text.replace("](", "] (").replace("```", "'''")
-    return re.sub(r"<(?=[!@#]|https?:|mailto:)", "\u2039", text)
+    return _TAG.sub("\u2039", text)
 
 
 def _keys(tickets: Iterable[tuple[str, str]]) -> tuple[str, ...]:

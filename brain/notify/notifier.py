@@ -60,9 +60,11 @@ class Notifier:
         groups: Mapping[str, Sequence[str]],
         *,
         traced: bool = False,
+        cell: str = "",
     ) -> None:
-        """`traced`: does each incident have a trace, whose id its pages show?"""
+        """`traced`: does each incident have a trace, whose id its pages show? `cell`: whose pages they are."""
         self._traced = traced
+        self._cell = cell
         self._channels = dict(channels)
         self._groups = {name: list(names) for name, names in groups.items()}
         # "<subject> <group>" -> channels that may have an alert of it
@@ -143,7 +145,7 @@ class Notifier:
     ) -> ActionError | None:
         try:
             with answered_by(error_kind=TimedOut):
-                ticket = await self._channels[name].send(self._with_trace(message))
+                ticket = await self._channels[name].send(self._ours(message))
             if ticket:
                 tickets[name] = ticket
         except ActionError as error:
@@ -158,8 +160,11 @@ class Notifier:
             return [], []
         return self._groups.get(ONCALL, []), [f"there is no group {group!r}, {ONCALL} is told"]
 
-    def _with_trace(self, message: PageMessage) -> PageMessage:
-        return replace(message, trace_id=trace_id(message.about)) if self._traced else message
+    def _ours(self, message: PageMessage) -> PageMessage:
+        """With its trace, and buttons that say whose they are."""
+        buttons = tuple(replace(one, cell=self._cell) for one in message.buttons)
+        trace = trace_id(message.about) if self._traced else message.trace_id
+        return replace(message, buttons=buttons, trace_id=trace)
 
     def _open_at(self, channel: str, state: Callable[[], State]) -> list[PageMessage]:
         """The alerts that are open now and were sent by this channel."""
@@ -169,7 +174,7 @@ class Notifier:
             for group, channels in about.pages.by.items():
                 if channel in channels and not about.pages.resolved:
                     message = compose_from(now, queue.still_open(now, about, group))
-                    messages.append(self._with_trace(message))
+                    messages.append(self._ours(message))
         return messages
 
     def _remember(self, message: PageMessage, channel: str) -> None:
@@ -190,9 +195,10 @@ def build(
     data_dir: Path,
     *,
     traced: bool = False,
+    cell: str = "",
     way: Outgoing = DIRECT,
 ) -> Notifier:
-    """Builds the notifier of a configuration. `traced`: do pages show the id of the incident's trace? `way`: out of the site.
+    """Builds the notifier of a configuration. `traced`, `cell`: as of Notifier. `way`: out of the site.
 
     `channels`: name → table with `type` and that type's options. `groups`: name → channels, in the order in which they are
     tried; the group `oncall` is all of them when it is not given. Without any channel there is one named `log`, which
@@ -206,7 +212,7 @@ def build(
         built = {LOG: PageLog(LOG, data_dir / "pages.log")}
     check_groups(groups, built)
     named = {ONCALL: list(built)} | {name: list(names) for name, names in groups.items()}
-    return Notifier(built, named, traced=traced)
+    return Notifier(built, named, traced=traced, cell=cell)
 
 
 def check_groups(groups: Mapping[str, Sequence[str]], channels: Collection[str]) -> None:

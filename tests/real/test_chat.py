@@ -83,7 +83,7 @@ async def test_an_alert_is_answered_by_a_button(tmp_path: Path, monkeypatch: pyt
         assert one["scope"] == "node/n1"
         first = next(iter(work.shown))
         ack = next(value for value in values(work.shown[first]) if "ack" in value)
-        assert orjson.loads(ack) == {"verb": "ack", "args": {"id": one["id"]}}
+        assert orjson.loads(ack) == {"verb": "ack", "args": {"id": one["id"]}, "cell": "default"}
 
         status, _ = await send(url, by_slack("U2", ack))
         assert status == 200
@@ -103,7 +103,7 @@ async def test_an_alert_is_answered_by_a_button(tmp_path: Path, monkeypatch: pyt
             lambda _: not [value for value in values(work.shown[first]) if "ack" in value], "the card says so"
         )
         hold = next(value for value in values(work.shown[first]) if "hold" in value)
-        assert orjson.loads(hold) == orjson.loads(Button(verb="hold", args={"scope": "node/n1"}).value)
+        assert orjson.loads(hold) == Button(verb="hold", args={"scope": "node/n1"}, cell="default").carried
         await send(url, by_slack("U1", hold))
         (held,) = (await whole.until(lambda found: found["holds"], "it is held"))["holds"]
         assert (held["scope"], held["who"]) == ("node/n1", "ann")

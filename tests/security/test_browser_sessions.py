@@ -104,6 +104,41 @@ async def test_a_link_is_worth_one_login(tmp_path: Path, monkeypatch: pytest.Mon
         assert (await me(thief, url))[0] == 401
 
 
+async def test_a_browser_that_logs_in_again_has_one_session(tmp_path: Path) -> None:
+    """The cookie before it, and one that somebody has laid there, are nobody's."""
+    async with site(tmp_path) as (url, view), browser() as one:
+        ann = people.bearer(people.token_file(view.config.data_dir))
+        one.cookie_jar.update_cookies({"gpuward-session": "laid"}, URL(url))
+        shown: list[str] = ["laid"]
+        for _ in range(2):
+            assert (await post(one, url, "/login/session", {}, **ann))[0] == 200
+            assert (await me(one, url))[1]["name"] == "ann"
+            shown.append(one.cookie_jar.filter_cookies(URL(url))["gpuward-session"].value)
+        assert len(set(shown)) == 3
+        for old in shown[:2]:
+            one.cookie_jar.update_cookies({"gpuward-session": old}, URL(url))
+            assert (await me(one, url))[0] == 401
+
+
+async def test_a_link_of_somebody_else_makes_nobody_another_one(tmp_path: Path) -> None:
+    """Whoever is led to it goes on under their own name; their own link is as good as ever."""
+    async with site(tmp_path) as (url, view), browser() as ann, browser() as bo:
+        tokens = {
+            "ann": people.bearer(people.token_file(view.config.data_dir)),
+            "bo": people.bearer(people.token_file(view.config.data_dir, "bo", Role.OPERATOR)),
+        }
+        assert (await post(ann, url, "/login/session", {}, **tokens["ann"]))[0] == 200
+        for name, status in (("bo", 409), ("ann", 200)):
+            _, made = await post(bo, url, "/login/link", {}, **tokens[name])
+            got, said = await post(ann, url, "/login/once", {"code": made["code"]})
+            assert got == status, said
+            assert (await me(ann, url))[1]["name"] == "ann"
+        assert (await post(ann, url, "/logout", {}))[0] == 200
+        _, made = await post(bo, url, "/login/link", {}, **tokens["bo"])
+        assert (await post(ann, url, "/login/once", {"code": made["code"]}))[0] == 200
+        assert (await me(ann, url))[1]["name"] == "bo"
+
+
 async def test_wrong_tokens_at_the_login_count_as_everywhere(tmp_path: Path) -> None:
     """Whoever guesses is locked out: by the same count as at every other route."""
     async with site(tmp_path) as (url, view), browser() as one:

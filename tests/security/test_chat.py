@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,17 @@ async def test_an_approval_is_for_what_the_card_showed(tmp_path: Path, record_pr
         assert shown(*await send(url, by_feishu("Uann", APPROVE))) == "done"
         assert shown(*await send(url, by_wecom("Uann", "approve inc-1.r1 bounce"))) == "done"
         assert [one.args for one in view.said] == 2 * [{"id": "inc-1.r1", "rung": "bounce"}]
+        attacked(record_property, 3)
+
+
+async def test_a_card_of_another_cell_counts_for_nothing(tmp_path: Path, record_property: Record) -> None:
+    """One app may be that of several cells, and its answers come to one: a node of the same name is another machine."""
+    async with console(tmp_path, cell="east") as (url, view):
+        for button in (ACK, APPROVE, HOLD):
+            told = shown(*await send(url, by_feishu("Uann", replace(button, cell="west"))))
+            assert "of the cell west" in told, told
+        assert not view.said
+        assert shown(*await send(url, by_feishu("Uann", replace(HOLD, cell="east")))) == "done"
         attacked(record_property, 3)
 
 

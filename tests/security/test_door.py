@@ -87,6 +87,23 @@ async def test_a_page_elsewhere_sets_no_runbook_to_auto(tmp_path: Path, record_p
         attacked(record_property, 2 * len(attacks))
 
 
+async def test_a_page_elsewhere_leads_here_and_frames_nothing(
+    tmp_path: Path, record_property: Record
+) -> None:
+    """A link in a chat opens the console in a window of its own, which the page that has opened it does not hold."""
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    frames = ("iframe", "frame", "object", "embed", "fencedframe")
+    async with console(tmp_path) as (url, _), aiohttp.ClientSession() as session:
+        for path in ("/", "/incidents/inc-1?say=approve", "/login/ways", "/api/v1/me"):
+            async with session.get(url + path, headers=link | {"Sec-Fetch-Dest": "document"}) as answer:
+                assert answer.status == 200, path
+                assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin", path
+            for dest in frames:
+                async with session.get(url + path, headers=link | {"Sec-Fetch-Dest": dest}) as answer:
+                    assert answer.status == 403, (path, dest)
+    attacked(record_property, 4 * len(frames))
+
+
 async def test_no_answer_says_which_versions_run_there(tmp_path: Path) -> None:
     """To nobody, whatever they ask for."""
     async with console(tmp_path) as (url, _), aiohttp.ClientSession() as session:

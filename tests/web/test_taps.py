@@ -62,3 +62,30 @@ def test_the_link_and_two_taps_for_each_step_that_disrupts(
     assert len(approved) == len(steps), approved
     for step, question in zip(steps, approved, strict=True):
         assert f"{step}(" in question, "the question says exactly what is approved"
+
+
+def test_the_second_of_two_clicks_that_another_window_asked_for_is_no_answer(
+    up: Up, browser: Browser
+) -> None:
+    """A page elsewhere opens a window over the question, asks for two clicks there, and closes it at the first."""
+    up.gpuward("drill", "link-down", "--node", "sim-03")
+
+    def asked() -> str:
+        found = up.get("/api/v1/needs")["people"]
+        return next(
+            (one["id"] for one in found if "approval" in one["kinds"] and one["node"] == "sim-03"), ""
+        )
+
+    incident = str(up.until(asked, "a step on sim-03 waits for an approval"))
+    with look(browser, f"http://127.0.0.1:{up.port}") as one:
+        one.log_in(token(up))
+        page = one.open(f"/incidents/{incident}?say=approve")
+        page.wait_for_selector(f"{GIVE}:not([disabled])")
+        for event in (
+            "window.dispatchEvent(new Event('focus'))",
+            "document.dispatchEvent(new Event('visibilitychange'))",
+        ):
+            page.evaluate(f"{event}; document.querySelector('dialog form').requestSubmit()")
+            page.wait_for_selector(f"{GIVE}[disabled]")
+            page.wait_for_selector(f"{GIVE}:not([disabled])")
+    assert up.get(f"/api/v1/incidents/{incident}")["state"] not in OVER

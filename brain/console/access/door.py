@@ -44,6 +44,7 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
 
@@ -300,13 +301,13 @@ class Door:
 
     def _check_origin(self, request: web.Request, peer: Peer) -> None:
         """A page of ours has our own origin; the command line has none; any other page has no business here."""
-        origins = request.headers.getall(hdrs.ORIGIN, ())
         own = _own_origin(request, peer)
-        # A page elsewhere may lead people to ours (a link in a chat); it cannot read what they get there.
-        by_link = request.method == hdrs.METH_GET and request.headers.get("Sec-Fetch-Mode") == "navigate"
+        # A page elsewhere may lead people to ours (a link in a chat), in a whole window; it cannot read what they get there.
+        leads = [request.headers.get(f"Sec-Fetch-{name}", "document") for name in ("Mode", "Dest")]
+        by_link = request.method == hdrs.METH_GET and leads == ["navigate", "document"]
         site = request.headers.get("Sec-Fetch-Site", "none").lower()
         elsewhere = site not in ("none", "same-origin") and not by_link
-        others = [origin for origin in origins if origin.lower() != own]
+        others = [one for one in request.headers.getall(hdrs.ORIGIN, ()) if one.lower() != own]
         if others or elsewhere:
             self._refusals.tell(
                 "access.refused",

@@ -52,6 +52,7 @@ class ChatRoutes:
         self._door = door
         self._background = background
         self._clock = clock
+        self._cell = brain.config.cell
         self._way = outgoing(brain.config.outgoing)
         self._desk = partial(Desk, brain=brain, door=door, proposals=proposals, known=known)
 
@@ -178,7 +179,7 @@ class ChatRoutes:
     async def _button(
         self, request: web.Request, desk: Desk, sender: str, id_: str, value: object
     ) -> ChatAnswer:
-        return await self._taken(request, desk, sender, id_, lambda: of_button(value, sender))
+        return await self._taken(request, desk, sender, id_, lambda: of_button(value, sender, self._cell))
 
     async def _text(self, request: web.Request, desk: Desk, sender: str, id_: str, text: str) -> ChatAnswer:
         return await self._taken(request, desk, sender, id_, lambda: of_text(text, sender))

@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from agent.contract.inert import inert
+from agent.contract.messages import clip
 from agent.shared.words import t
 from brain.chat_words import CHINESE, HOLD_S, MAX_VALUE
 from brain.console.api.verbs import CommandBody
@@ -43,15 +45,29 @@ class Said:
     args: Mapping[str, Scalar]
 
 
-def of_button(value: object, who: str) -> tuple[str, dict[str, Scalar]]:
-    """(verb, args) of a button's value, a text or its JSON; `who` pressed it. NotUnderstood: it is none of ours."""
+def of_button(value: object, who: str, cell: str) -> tuple[str, dict[str, Scalar]]:
+    """(verb, args) of a button's value, a text or its JSON; `who` pressed it. NotUnderstood: it is none of ours, or on a card of
+    another cell than `cell`, where a node of the same name is another machine.
+    """
     if isinstance(value, str):
         try:
             value = orjson.loads(value) if len(value) <= MAX_VALUE else None
         except orjson.JSONDecodeError:
             value = None
-    if not isinstance(value, dict) or set(value) != {"verb", "args"} or not isinstance(value["args"], dict):
+    if (
+        not isinstance(value, dict)
+        or {*value} - {"cell"} != {"verb", "args"}
+        or not isinstance(value["args"], dict)
+    ):
         raise NotUnderstood(t("this button is not gpuward's"))
+    if (other := value.get("cell", cell)) != cell:
+        raise NotUnderstood(
+            t(
+                "this card is of the cell {other}, and the app's answers come to {cell}: say it in the console of {other}",
+                other=clip(inert(str(other)), 80),
+                cell=cell,
+            )
+        )
     return _checked(value["verb"], value["args"], who)
 
 

@@ -4,6 +4,7 @@ import { render } from './vendor/lit-html/lit-html.js'
 import { frame } from './frame.js'
 import { watch } from './live.js'
 import { forget, get, posted, Problem } from './net.js'
+import { guard } from './parts/dialog.js'
 import { inert, made } from './parts/inert.js'
 import { want, wanted } from './parts/wanted.js'
 import { onLinks, route } from './router.js'
@@ -279,6 +280,7 @@ async function begin() {
   const known = identify() // while the words come
   await words.begin()
   onLinks((url) => go(url))
+  guard(state)
   addEventListener('popstate', show)
   addEventListener('offline', () => heard(false))
   addEventListener('online', refresh)

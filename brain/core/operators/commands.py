@@ -146,6 +146,8 @@ def _waits_for_none(ctx: Context, command: OperatorCommand, run: Run | None) -> 
             id=incident.id,
             s=f"{left_s:.0f}",
         )
+    if incident.runs:
+        return said("no run of that id waits for an approval")
     if incident.runbook:
         return said("{id} has no run: it is {state}", id=incident.id, state=incident.state)
     return said("{id} has no run: there is no runbook for it", id=incident.id)
@@ -325,7 +327,7 @@ def _start(ctx: Context, command: OperatorCommand) -> None:
 
 def _reset(ctx: Context, command: OperatorCommand) -> None:
     if not ctx.state.tripped:
-        _refused(ctx, command, "the breaker has not tripped")
+        _refused(ctx, command, said("the breaker has not tripped"))
         return
     ctx.state.tripped, ctx.state.began = 0.0, []
     ctx.note("operator.reset", f"{do(command.who, 'resets')} the breaker")
@@ -357,9 +359,9 @@ def _refused(ctx: Context, command: OperatorCommand, why: str) -> None:
     read = {
         name: value for name, value in command.args.items() if name != "seen"
     }  # which is a mark for machines
-    given = " ".join(f"{name}={value!s:.100}" for name, value in read.items())
+    given = " ".join([command.verb, *(f"{name}={value!s:.100}" for name, value in read.items())])
     parts = {"said": why.noted()} if isinstance(why, Sentence) else {}
-    ctx.note("operator.refused", f"{command.who}: {command.verb} {given}: {why}", data=parts)
+    ctx.note("operator.refused", f"{command.who}: {given}: {why}", data=parts)
 
 
 def _incident(ctx: Context, command: OperatorCommand) -> Incident | None:

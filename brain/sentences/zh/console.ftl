@@ -138,6 +138,7 @@ s-the-token-with-which-this-one-was-asked-for-9cb84166 = 申请此令牌所用�
 s-there-is-no-such-token-and-no-such-session-ded70d6d = 没有这样的令牌，也没有这样的会话：见 `gpuward token list`
 s-this-brain-has-not-read-its-log-yet-try-6242558e = 此 brain 尚未读完日志：请稍后再试
 s-this-brain-s-key-is-not-the-one-of-28d97e6f = 此 brain 的密钥不是本单元的密钥，见那里的 `gpuward status`：请在另一个 brain 处加入，或稍后再试
+s-this-link-is-for-who-and-you-are-logged-b45c32be = 此链接用于 { $who }，而您以 { $present } 的身份登录：如确实需要，请先退出登录，再生成新的链接
 s-this-link-was-used-or-is-older-than-lasts-b068fa22 = 此链接已使用过，或已超过 { $lasts_s } 秒：请用 `gpuward console` 重新生成
 s-this-login-was-not-begun-in-this-browser-or-51e72a54 = 此登录不是在此浏览器中开始的，或耗时过长：请在 /login 重新开始
 s-this-route-does-not-ask-who-may-that-is-d463af7f = 此路径没有询问权限：这是缺陷

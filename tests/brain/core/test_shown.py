@@ -85,6 +85,15 @@ def test_whoever_says_nothing_of_what_they_saw_approves_what_is_there() -> None:
     assert cell.run.approved is not None
 
 
+@pytest.mark.parametrize("of", ["{run}.s1", "{incident}.r0", "{incident}.r99"])
+def test_what_is_no_run_of_an_incident_that_has_one_is_not_told_that_it_has_none(of: str) -> None:
+    """Such as the id of one of its steps."""
+    cell = Cell()
+    cell.state.incidents[cell.run.incident].runs.append(cell.run.id)
+    refused = approving(cell, id=of.format(run=cell.run.id, incident=cell.run.incident))
+    assert refused.endswith("no run of that id waits for an approval")
+
+
 @pytest.mark.parametrize("seen", ["x", "P1.1", "P9.1.a.b.c.d", "P1.x.a.b.c.d", "P1.1.a.b.c.d.e", "....."])
 def test_a_mark_that_is_none_of_ours_is_refused(seen: str) -> None:
     """It is no approval of anything."""

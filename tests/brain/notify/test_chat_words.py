@@ -1,6 +1,7 @@
 """The words and buttons of a chat, and what is answered in Slack."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,14 +89,15 @@ def test_another_line_is_told_what_counts(text: str) -> None:
 def test_a_button_of_others_is_none_of_ours(value: object) -> None:
     """Whatever its value is."""
     with pytest.raises(NotUnderstood):
-        of_button(value, "U1")
+        of_button(value, "U1", "c1")
 
 
 def test_a_button_comes_back_as_it_went() -> None:
     """As text (Slack, WeCom) or as an object (Feishu)."""
     button = Button(verb="approve", args={"id": "inc-1.r1", "rung": "power cycle"})
-    for value in (button.value, {"verb": button.verb, "args": dict(button.args)}):
-        assert of_button(value, "U1") == (button.verb, button.args)
+    named = replace(button, cell="c1")
+    for value in (button.value, button.carried, named.value, named.carried):
+        assert of_button(value, "U1", "c1") == (button.verb, button.args)
 
 
 async def test_slack_shows_an_answer_to_its_sender_alone() -> None:
@@ -111,3 +113,17 @@ async def test_slack_shows_an_answer_to_its_sender_alone() -> None:
         slack.instead = [(500, "?", {})]
         await reply.to_sender(f"{slack.url}/actions/T1/2/3", "once more")
     await reply.to_sender(f"{slack.url}/actions/T1/2/3", "nobody listens")
+
+
+@pytest.mark.parametrize("cell", ["c2", "C1", "", " c1", "c1 ", 1, None, ["c1"], {}])
+@pytest.mark.parametrize("verb", ["ack", "approve", "deny", "hold"])
+def test_a_card_of_another_cell_counts_for_nothing(cell: object, verb: str) -> None:
+    """Its nodes may have the same names: what was to be held would go on, and something else would stand."""
+    args = (
+        {"scope": "node/n1"}
+        if verb == "hold"
+        else {"id": "inc-1.r1"} | ({"rung": "x"} if verb == "approve" else {})
+    )
+    of_button({"verb": verb, "args": args}, "U1", "c1")
+    with pytest.raises(NotUnderstood, match="c1"):
+        of_button({"verb": verb, "args": args, "cell": cell}, "U1", "c1")

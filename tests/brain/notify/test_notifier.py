@@ -43,6 +43,15 @@ async def test_a_receiver_whose_answer_nobody_can_read_leads_to_the_next_channel
     assert sent.why.startswith("a: its answer has a form that nobody here knows (KeyError")
 
 
+async def test_buttons_say_whose_they_are() -> None:
+    """An app of a platform may be that of several cells."""
+    pager = Pager("a")
+    await Notifier({"a": pager}, {"oncall": ["a"]}, cell="east").send(compose(page()))
+    (got,) = pager.pages
+    assert got.buttons
+    assert {one.cell for one in got.buttons} == {"east"}
+
+
 @pytest.mark.parametrize("error", [Refused("no"), Unreachable("away"), TimedOut("slow")])
 async def test_every_failure_leads_to_the_next_channel(error: Exception) -> None:
     """In the group's order; the answer names who took it and what failed before."""

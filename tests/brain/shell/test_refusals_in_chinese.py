@@ -73,6 +73,11 @@ REFUSED: dict[str, tuple[Callable[[Client], Any], str, str]] = {
         "ann: release scope=hold-x: there is no hold on 'hold-x'",
         "ann: release scope=hold-x: 'hold-x' 上没有暂停",
     ),
+    "a breaker to reset": (
+        lambda client: client.submit("reset"),
+        "ann: reset: the breaker has not tripped",
+        "ann: reset: 熔断器没有跳闸",
+    ),
     "a runbook to start": (
         lambda client: client.submit("start", runbook="zzz", node="n1"),
         "runbook 'zzz' cannot be started by request",

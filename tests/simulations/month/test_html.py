@@ -56,6 +56,7 @@ def test_it_is_whole_by_itself() -> None:
     assert page.scripts == 0
     assert [one for one in page.loads if not one.startswith("image data:image/png;base64,")] == []
     assert "url(http" not in written()
+    assert "default-src 'none'" in written()[: written().index("<title>")], "whatever a scenario's words are"
 
 
 def test_it_has_eight_plots_whose_letters_are_text() -> None:

@@ -9,18 +9,33 @@ const UNREAD_MS = 500
 /**
  * Asks. `asked`: {title, body, fields: [{name, label, value, needed, kind, options}], action, bad, careful, then(values)}. While
  * `then` runs nothing can be pressed; where it returns false the question stays, with what was written and the reason (`refuse`).
- * `bad`, `careful`: Enter says no. Nobody says yes by the second of two taps: the button waits for half a second.
+ * `bad`, `careful`: Enter says no. Nobody says yes by the second of two taps: the button waits for half a second, and again when
+ * the window comes to the front, as what lay above it may have asked for two clicks and gone after the first.
  */
 export function askFor(state, asked) {
-  const one = (state.dialog = { ...asked, busy: false, error: '', from: performance.now() + UNREAD_MS, before: document.activeElement })
-  draw()
-  setTimeout(() => { if (state.dialog === one) draw() }, UNREAD_MS + 20)
+  state.dialog = { ...asked, busy: false, error: '', before: document.activeElement }
+  toBeRead(state)
   requestAnimationFrame(() => requestAnimationFrame(() => {
     const box = document.getElementById('dialog')
     if (!box || box.open) return
     box.showModal()
     box.querySelector('[autofocus]')?.focus()
   }))
+}
+
+/** Nobody has read the open question yet, or again. */
+function toBeRead(state) {
+  const one = state.dialog
+  one.from = performance.now() + UNREAD_MS
+  draw()
+  setTimeout(() => { if (state.dialog === one) draw() }, UNREAD_MS + 20)
+}
+
+/** Watches over the question of this page. Once. */
+export function guard(state) {
+  const came = () => { if (state.dialog && !document.hidden) toBeRead(state) }
+  addEventListener('focus', came)
+  document.addEventListener('visibilitychange', came)
 }
 
 /**
@@ -45,7 +60,7 @@ export function dialog(state) {
   }
   const submit = async (event) => {
     event.preventDefault()
-    if (one.busy) return
+    if (one.busy || performance.now() < one.from) return
     Object.assign(one, { busy: true, error: '' })
     draw()
     const values = Object.fromEntries(new FormData(event.target))
