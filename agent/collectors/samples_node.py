@@ -128,8 +128,8 @@ class NpuFaults:
     bdf: str
     # OK | Warning | Alarm | Critical | UNKNOWN
     health: str
-    # Eight hexadecimal digits each.
-    codes: tuple[str, ...] = ()
+    # Eight hexadecimal digits each; None: it is not well, and the tool did not say why.
+    codes: tuple[str, ...] | None = ()
     # What the tool says of the first of them.
     said: str = ""
     mono_s: float = 0.0

@@ -93,7 +93,11 @@ async def run(
         transport.close()  # else our ends of its output stay open for as long as anybody has the other ones
     ran = Completed(status=status, out=out.decode(errors="replace"), err=err.decode(errors="replace"))
     if status is None:
-        raise Late(f"{argv[0]} did not end within {deadline_s:g} s", ran, left=process if process.returncode is None else None)
+        raise Late(
+            f"{argv[0]} did not end within {deadline_s:g} s",
+            ran,
+            left=process if process.returncode is None else None,
+        )
     return ran
 
 

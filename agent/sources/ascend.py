@@ -1,11 +1,13 @@
 """Huawei's Ascend NPUs, by npu-smi and hccn_tool: their driver shows nothing of them under /sys.
 
-A tool that does not end within its deadline is killed, with all that it has started, and told; the next turn asks it again.
+A tool that does not end within its deadline is killed, with all that it has started, and told; the next turn asks it again, but
+not while the kernel does not let the last one die: one process that hangs in the driver is left, not one more each minute.
 All NPUs are asked together (`npu-smi info`); the counters and the network port of one NPU are asked for in each turn, so that the
 cost of a turn is bounded however many there are, and why it is not well is asked of each that is not.
 """
 
 import asyncio
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,7 +89,12 @@ class AscendSource(Source):
         self._chips: dict[str, _Chip] = {}
         self._turn = asyncio.Lock()
         self._next = self._silent = 0
-        self._hung: set[str] = set()
+        # Tool → with which arguments it hung, and in which turn last.
+        self._hung: dict[str, dict[Sequence[str], int]] = {}
+        # Tools that hung in this turn: one hang costs one deadline, however many NPUs there are.
+        self._late: set[str] = set()
+        # Tool → its process that could not be killed.
+        self._left: dict[str, Process] = {}
         self._count = (0, 0)
         self._emit: Emit = lambda _: None
 
@@ -119,6 +126,7 @@ class AscendSource(Source):
         """One round. `whole`: everything is asked for and emitted; `settled`: nothing is waited for."""
         async with self._turn:
             self._emit = emit
+            self._late.clear()
             present = on_bus(self._host, ASCEND)
             for bdf, function in present.items():
                 self._chips.setdefault(bdf, _Chip(len(self._chips), function))
@@ -164,16 +172,16 @@ class AscendSource(Source):
                 await self._counters(chip, npu)
             if npu.health != "OK":
                 where = ("info", "-t", "health", "-i", str(npu.card), "-c", str(npu.chip))
-                text = await self._ask("npu-smi", where)
-                if text is not None:
-                    codes, said = npu_smi.health(text)
-                    self._emit(self._faults(bdf, npu, codes, said))
+                codes, said = npu_smi.health(await self._ask("npu-smi", where) or "") or (None, "")
+                self._emit(self._faults(bdf, npu, codes, said))
             else:
                 self._emit(self._faults(bdf, npu, (), ""))
             if chip.values and (whole or chip.values != chip.told):
                 chip.told = dict(chip.values)
                 self._emit(GpuHealth(index=chip.index, bdf=bdf, values=chip.told, mono_s=self._host.mono_s()))
         self._next += 1
+        for name in list(self._hung):
+            self._answered(name)
 
     async def _counters(self, chip: _Chip, npu: Npu) -> None:
         text = await self._ask("npu-smi", ("info", "-t", "ecc", "-i", str(npu.card), "-c", str(npu.chip)))
@@ -182,7 +190,7 @@ class AscendSource(Source):
         if up is not None:
             chip.values["link.roce.0.state"] = int(up)
 
-    def _faults(self, bdf: str, npu: Npu, codes: tuple[str, ...], said: str) -> NpuFaults:
+    def _faults(self, bdf: str, npu: Npu, codes: tuple[str, ...] | None, said: str) -> NpuFaults:
         return NpuFaults(bdf=bdf, health=npu.health, codes=codes, said=said, mono_s=self._host.mono_s())
 
     def _gpu(self, bdf: str, chip: _Chip, lost: str) -> Gpu:
@@ -223,22 +231,43 @@ class AscendSource(Source):
 
     async def _run(self, name: str, args: Sequence[str]) -> str | None:
         path = self._options.npu_smi if name == "npu-smi" else self._options.hccn_tool
-        if name != "npu-smi" and not path.exists():
+        if name in self._late or (name != "npu-smi" and not path.exists()):
+            return None
+        if (left := self._left.get(name)) is not None and left.returncode is None:
+            self._hangs(name, args)
             return None
         try:
             ran = await tool.run(
                 (str(path), *args), deadline_s=self._deadline_s, env=_ENV, max_bytes=_MOST_BYTES
             )
-        except tool.Late:
-            self._hung.add(name)
-            self._state(name, "hung", " ".join(args))
+        except tool.Late as late:
+            if late.left is not None:
+                self._left[name] = late.left
+            self._hangs(name, args)
             return None
         except Refused as error:
             raise OSError(str(error)) from error
-        if name in self._hung:
-            self._hung.discard(name)
-            self._state(name, "answers", "")
+        self._hung.get(name, {}).pop(args, None)
+        self._answered(name)
         return ran.out if ran.status == 0 else None
+
+    def _hangs(self, name: str, args: Sequence[str]) -> None:
+        self._late.add(name)
+        self._hung.setdefault(name, {})[args] = self._next
+        self._state(name, "hung", " ".join(args))
+
+    def _answered(self, name: str) -> None:
+        """It answers again when it has answered all that it hung at, or a round through all NPUs did without that: it may hang at
+        one of them, and answer for the others in each turn.
+        """
+        hung = self._hung.get(name)
+        if hung is None:
+            return
+        for args in [args for args, turn in hung.items() if self._next - turn > max(1, len(self._chips))]:
+            del hung[args]
+        if not hung:
+            del self._hung[name]
+            self._state(name, "answers", "")
 
     def _state(self, name: str, state: str, args: str) -> None:
         self._emit(
