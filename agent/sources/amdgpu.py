@@ -32,6 +32,7 @@ _HEALTH_S = 60.0  # between readings of counters
 # Of a block (amdgpu_ras.c, ras_block_string); `umc` is the memory controller of the HBM.
 _COUNTER = re.compile(r"([a-z0-9_]{1,24})_err_count")
 _COUNTS = re.compile(r"^(ue|ce): ([0-9]{1,18})$", re.MULTILINE)
+_ALL_ONES = (0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF)  # what a register of a GPU reads as that is off the bus
 _LOCATIONS = {"umc": "dram"}
 _LINKS = "xgmi_wafl"  # the block of the links between GPUs
 # NVML's bits, which the agent has for all vendors: what slows a GPU down because of heat, or at a signal from outside.
@@ -264,6 +265,8 @@ class AmdgpuSource(Source):
                 continue
             block = match[1]
             for kind, digits in _COUNTS.findall(host.read(f"{base}/ras/{name}")):
+                if int(digits) in _ALL_ONES:
+                    continue
                 word = "uncorrected" if kind == "ue" else "corrected"
                 key = (
                     f"link.xgmi.all.{word}"
@@ -272,7 +275,7 @@ class AmdgpuSource(Source):
                 )
                 found[key] = int(digits)
         for key, file in (("pcie.replay", "pcie_replay_count"), ("pcie.width", "current_link_width")):
-            if (value := _number(host.read(f"{base}/{file}"))) is not None:
+            if (value := _number(host.read(f"{base}/{file}"))) is not None and value not in _ALL_ONES:
                 found[key] = value
         for key, file in (
             ("pcie.generation", "current_link_speed"),

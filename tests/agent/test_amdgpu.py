@@ -205,6 +205,26 @@ def test_files_that_say_nothing_are_not_zero(node: Node) -> None:
     assert (node.gpu().answers, node.gpu().lost, node.gpu().utilization) == (False, "", None)
 
 
+@pytest.mark.parametrize("value", [255, 0x7FFF, 0xFF38, 0xFFFE, 0xFFFF])
+def test_a_temperature_that_no_gpu_can_have_is_none(node: Node, value: int) -> None:
+    """A sensor that is broken: all of a fleet may have it, with one firmware."""
+    node.metrics(lambda table: struct.pack_into("<HH", table, 4, value, value))
+    for _ in range(10):
+        assert node.after(10) == []
+    assert node.gpu().temperature_c is None
+
+
+@pytest.mark.parametrize("ones", [2**32 - 1, 2**64 - 1])
+def test_a_counter_of_all_ones_is_a_register_that_could_not_be_read(node: Node, ones: int) -> None:
+    """Just as the GPU leaves the bus, or is reset; what it counts before and after is the same."""
+    before = (node.root / FOLDER / "ras/umc_err_count").read_text()
+    node.write("ras/umc_err_count", f"ue: {ones}\nce: {ones}\n")
+    node.write("pcie_replay_count", f"{ones}\n")
+    assert node.after(60) == []
+    node.write("ras/umc_err_count", before)
+    assert node.after(60) == []
+
+
 def test_heat_that_slows_it_down(node: Node) -> None:
     """The accumulators of throttling grow from sample to sample; its power limit is ordinary."""
 
