@@ -16,7 +16,7 @@ from agent.collectors.samples import Gpu, GpuCount, GpuHealth, GpuProcess, GpuTe
 from agent.contract.accelerators import AMD
 from agent.contract.owner import Owner
 from agent.host import Host
-from agent.options import option
+from agent.options import off_or, option
 from agent.process_owner import owner_of
 from agent.shared import amdgpu_metrics
 from agent.shared.amdgpu_metrics import AmdMetrics
@@ -57,6 +57,7 @@ class AmdgpuSourceOptions:
         "pause between samples of AMD's GPUs (their counters: a minute); 0: they are not sampled",
         unit="s",
         least=0,
+        check=off_or(0.5),
     )
 
 

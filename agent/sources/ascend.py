@@ -18,7 +18,7 @@ from agent.collectors.samples_node import NpuFaults, ToolState
 from agent.contract.accelerators import ASCEND
 from agent.contract.errors import Refused
 from agent.host import Host
-from agent.options import option
+from agent.options import absolute_path, off_or, option
 from agent.process_owner import owner_of
 from agent.shared import npu_smi, tool
 from agent.shared.npu_smi import Npu
@@ -43,12 +43,19 @@ class AscendSourceOptions:
     """What an operator can set."""
 
     ascend_interval_s: float = option(
-        30.0, "pause between samples of Ascend NPUs; 0: they are not sampled", unit="s", least=0
+        30.0,
+        "pause between samples of Ascend NPUs; 0: they are not sampled",
+        unit="s",
+        least=0,
+        check=off_or(5),  # each turn starts processes
     )
-    npu_smi: Path = option(Path("/usr/local/sbin/npu-smi"), "npu-smi, of Ascend's driver")
+    npu_smi: Path = option(
+        Path("/usr/local/sbin/npu-smi"), "npu-smi, of Ascend's driver", check=absolute_path
+    )
     hccn_tool: Path = option(
         Path("/usr/local/Ascend/driver/tools/hccn_tool"),
         "hccn_tool, of Ascend's driver; left out where it is not",
+        check=absolute_path,
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 from agent.collectors.samples_node import NvmeHealth
 from agent.contract.smart_log import PAGE, PAGE_BYTES, SmartLog, smart_log
 from agent.host import Host
-from agent.options import at_most, option
+from agent.options import off_or, option
 from agent.sources.apart import Apart
 from agent.sources.base import Emit, Source, SourceSetup
 
@@ -47,7 +47,7 @@ class NvmeSourceOptions:
         "CAP_SYS_ADMIN (gpuward-agent.service.d/nvme.conf or hands.conf) and wakes a disk that sleeps",
         unit="s",
         least=0,
-        check=at_most(3600),  # what is still wrong is told each hour
+        check=off_or(10, 3600),  # what is still wrong is told each hour
     )
 
 
