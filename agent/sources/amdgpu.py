@@ -339,7 +339,9 @@ class AmdgpuSource(Source):
             return None
         basis = "config" if self._expected else "pci"
         expected = self._expected or len(self._cards)
-        return GpuCount(answering=count[0], lost=lost, expected=expected, basis=basis, mono_s=now_s)
+        return GpuCount(
+            answering=count[0], lost=lost, expected=expected, basis=basis, by=self.name, mono_s=now_s
+        )
 
 
 def _together(holders: Mapping[str, list[GpuProcess]], numbers: Sequence[str]) -> tuple[GpuProcess, ...]:

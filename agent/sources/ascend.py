@@ -230,6 +230,7 @@ class AscendSource(Source):
             lost=lost,
             expected=self._expected or len(self._chips),
             basis="config" if self._expected else "pci",
+            by="npu-smi",
             mono_s=self._host.mono_s(),
         )
 
