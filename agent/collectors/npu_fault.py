@@ -126,13 +126,14 @@ def _fault(sample: NpuFaults, now_s: float, code: str, *, active: bool) -> Unsen
         "message": clip(sample.said) if active else "",
     }
     severity = _RANKS.get(level, Severity.UNKNOWN) if active else Severity.INFO
-    evidence = f"fault {code} ({level}){': ' + sample.said if active and sample.said else ''}"
+    number = f"{sample.index} " if sample.index >= 0 else ""
+    said = f"({level}){': ' + sample.said if sample.said else ''}" if active else "is gone"
     return UnsentEvent(
         kind="gpu.fault",
         component=components.gpu(sample.bdf),
         severity=severity,
         data=data,
-        evidence=clip(evidence if active else f"fault {code} is gone"),
+        evidence=clip(f"NPU {number}{sample.bdf}: fault {code} {said}"),
         age_s=max(0.0, now_s - sample.mono_s),
     )
 

@@ -24,7 +24,7 @@ from agent.shared import npu_smi, tool
 from agent.shared.npu_smi import Npu
 from agent.shared.rhythm import pause
 from agent.sources.base import Emit, Source, SourceSetup
-from agent.sources.pci_bus import ExpectedGpus, driver_of, off_bus, on_bus
+from agent.sources.pci_bus import PCI, ExpectedGpus, driver_of, off_bus, on_bus
 
 RECORDED = "/recorded"  # of a recorded machine: what its tools printed, a file each
 _DEADLINE_S = 20.0
@@ -63,6 +63,7 @@ class AscendSourceOptions:
 class _Chip:
     """What is known of one NPU."""
 
+    # By which its driver, npu-smi and hccn_tool name it, and people exchange it; -1: none of them has shown it yet.
     index: int
     function: str
     npu: Npu | None = None
@@ -136,7 +137,9 @@ class AscendSource(Source):
             self._late.clear()
             present = on_bus(self._host, ASCEND)
             for bdf, function in present.items():
-                self._chips.setdefault(bdf, _Chip(len(self._chips), function))
+                chip = self._chips.setdefault(bdf, _Chip(-1, function))
+                if chip.index < 0 and (number := self._host.read(f"{PCI}/{function}/dev_id")).isdigit():
+                    chip.index = int(number[:4])
             text = await self._ask("npu-smi", ("info",))
             shown = {npu.bdf: npu for npu in npu_smi.info(text or "")}
             self._silent = 0 if shown else self._silent + 1
@@ -149,6 +152,7 @@ class AscendSource(Source):
                 why = self._lost(bdf, chip, bdf in present, shown, settled=settled)
                 lost += bool(why)
                 chip.npu = shown.get(bdf)
+                chip.index = chip.npu.device if chip.npu else chip.index
                 emit(self._gpu(bdf, chip, why))
             await self._details(whole=whole)
             if settled or (len(self._chips) - lost, lost) == self._count:
@@ -180,9 +184,9 @@ class AscendSource(Source):
             if npu.health != "OK":
                 where = ("info", "-t", "health", "-i", str(npu.card), "-c", str(npu.chip))
                 codes, said = npu_smi.health(await self._ask("npu-smi", where) or "") or (None, "")
-                self._emit(self._faults(bdf, npu, codes, said))
+                self._emit(self._faults(bdf, chip, npu, codes, said))
             else:
-                self._emit(self._faults(bdf, npu, (), ""))
+                self._emit(self._faults(bdf, chip, npu, (), ""))
             if chip.values and (whole or chip.values != chip.told):
                 chip.told = dict(chip.values)
                 self._emit(GpuHealth(index=chip.index, bdf=bdf, values=chip.told, mono_s=self._host.mono_s()))
@@ -197,8 +201,15 @@ class AscendSource(Source):
         if up is not None:
             chip.values["link.roce.0.state"] = int(up)
 
-    def _faults(self, bdf: str, npu: Npu, codes: tuple[str, ...] | None, said: str) -> NpuFaults:
-        return NpuFaults(bdf=bdf, health=npu.health, codes=codes, said=said, mono_s=self._host.mono_s())
+    def _faults(self, bdf: str, chip: _Chip, npu: Npu, codes: tuple[str, ...] | None, said: str) -> NpuFaults:
+        return NpuFaults(
+            bdf=bdf,
+            index=chip.index,
+            health=npu.health,
+            codes=codes,
+            said=said,
+            mono_s=self._host.mono_s(),
+        )
 
     def _gpu(self, bdf: str, chip: _Chip, lost: str) -> Gpu:
         npu = None if lost else chip.npu
