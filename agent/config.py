@@ -191,7 +191,9 @@ class AgentConfig:
         check=absolute_paths,
     )
     ib_root: str = option(IB_ROOT, "folder of the InfiniBand and RoCE devices", check=absolute_path)
-    ib_tools: Path = option(Path("/usr/sbin"), "folder of infiniband-diags (sminfo, ibqueryerrors)")
+    ib_tools: Path = option(
+        Path("/usr/sbin"), "folder of infiniband-diags (sminfo, ibqueryerrors)", check=absolute_path
+    )
 
     # --- actions ---
     gpu_services: tuple[str, ...] = option(

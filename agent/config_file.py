@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,8 @@ def _value(known: Mapping[str, Option], key: str, raw: Any, where: str) -> Any:
     if not _FITS[option.type](raw):
         raise ConfigError(f"{where}: {key} must be a {option.type}, not {raw!r}")
     if option.least is not None and not option.least <= raw < _TOO_LARGE:  # refuses nan and inf too
-        raise ConfigError(f"{where}: {key} must be {option.least} or more, not {raw!r}")
+        bound = f"less than {_TOO_LARGE:g}" if _TOO_LARGE <= raw < inf else f"{option.least} or more"
+        raise ConfigError(f"{where}: {key} must be {bound}, not {raw!r}")
     if option.type == "path":
         value: Any = Path(raw)
     elif option.type == "number":

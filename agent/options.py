@@ -92,11 +92,24 @@ def at_most(most: float) -> Check:
     return lambda key, value: f"{key} must be {most:g} or less, not {value:g}" if value > most else ""
 
 
+def off_or(least: float, most: float = float("inf")) -> Check:
+    """For `check`: the number is 0, or of this range. A pause that somebody gave in another unit would ask without a pause."""
+
+    def check(key: str, value: float) -> str:
+        if value == 0 or least <= value <= most:
+            return ""
+        bounds = f"{least:g} or more" if value < least else f"{most:g} or less"
+        return f"{key} must be {bounds}, or 0 for off, not {value:g}"
+
+    return check
+
+
 def absolute_paths(key: str, values: tuple[str, ...]) -> str:
     """For `check`: each of them is an absolute path."""
     return next((absolute_path(key, value) for value in values if not value.startswith("/")), "")
 
 
-def absolute_path(key: str, value: str) -> str:
+def absolute_path(key: str, value: str | Path) -> str:
     """For `check`: the option is an absolute path."""
-    return "" if value.startswith("/") else f"{key} must be an absolute path, not {value!r}"
+    text = str(value)
+    return "" if text.startswith("/") else f"{key} must be an absolute path, not {text!r}"

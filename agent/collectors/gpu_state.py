@@ -1,6 +1,7 @@
 """Settings of a GPU and its driver, the recovery that it asks for, its NVML events, and how many GPUs there are."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from agent.collectors.base import Collector
@@ -53,6 +54,8 @@ class GpuStateCollector(Collector):
         self._off: set[tuple[str, str]] = set()
         # Address -> whether ECC was on when it was first seen, of the GPUs that are delivered with ECC on.
         self._began_on: dict[str, bool] = {}
+        # Who counts → what it counted last.
+        self._counts: dict[str, GpuCount] = {}
         self._missing = 0
 
     def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
@@ -77,7 +80,7 @@ class GpuStateCollector(Collector):
         """
         if isinstance(sample, GpuHealth):
             return [*self._present_action(sample, now_s), *self._switches(sample, now_s)]
-        return [_count_event(sample, now_s)] if isinstance(sample, GpuCount) else []
+        return [_count_event(self._of_node(sample), now_s)] if isinstance(sample, GpuCount) else []
 
     def _present_action(self, gpu: GpuHealth, now_s: float) -> list[UnsentEvent]:
         action = gpu.values.get("recovery_action")
@@ -121,7 +124,20 @@ class GpuStateCollector(Collector):
             out.append(_setting_event(gpu, now_s, what, before, now))
         return out
 
-    def _counted(self, count: GpuCount, now_s: float) -> list[UnsentEvent]:
+    def _of_node(self, count: GpuCount) -> GpuCount:
+        """The count with those of the other makers' GPUs in the node."""
+        all_of = [*(one for by, one in self._counts.items() if by != count.by), count]
+        configured = max((one.expected for one in all_of if one.basis == "config"), default=0)
+        return replace(
+            count,
+            answering=sum(one.answering for one in all_of),
+            lost=sum(one.lost for one in all_of),
+            expected=configured or sum(one.expected for one in all_of),
+        )
+
+    def _counted(self, counted: GpuCount, now_s: float) -> list[UnsentEvent]:
+        self._counts[counted.by] = counted
+        count = self._of_node(counted)
         missing = max(0, count.expected - count.answering)
         if missing == self._missing:
             return []

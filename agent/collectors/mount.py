@@ -15,6 +15,7 @@ from agent.options import at_most, option
 _BACK_PERCENT = 3.0  # a full file system is no longer full so far below the threshold
 _REPEAT_S = 3600.0  # what is still wrong is reported again: the brain forgets what is not repeated
 _FEW_BYTES = 64 * 1024 * 1024 * 1024  # local only: where more is left, a high percentage is no problem
+_FEW_BACK_BYTES = _FEW_BYTES * 5 // 4  # a full one is no longer full with so much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,8 @@ class MountCollector(Collector):
             self._reported_s[sample.path] = sample.mono_s
             yield _state(sample, before)
         if sample.state == "ok" and self._full_percent:
-            plenty = not sample.remote and sample.free_bytes > _FEW_BYTES
-            yield from self._space(sample, "bytes", plenty=plenty)
+            few = _FEW_BACK_BYTES if (sample.path, "bytes") in self._full else _FEW_BYTES
+            yield from self._space(sample, "bytes", plenty=not sample.remote and sample.free_bytes > few)
             yield from self._space(sample, "inodes")
 
     def restate(self, sample: Sample, now_s: float) -> Iterator[UnsentEvent]:  # noqa: ARG002  the port of collectors

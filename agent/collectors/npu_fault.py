@@ -1,9 +1,9 @@
 """Fault codes of Ascend NPUs, and tools that do not answer."""
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
 
-from agent.collectors.base import Collector
+from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.samples import Sample
 from agent.collectors.samples_node import NpuFaults, ToolState
 from agent.contract import components
@@ -12,6 +12,9 @@ from agent.contract.npu_fault_table import LEVELS
 
 UNKNOWN = "unknown"
 _NO_CODE = "none"  # it is not well, and gives no code
+_NOT_WELL = ("Alarm", "Critical")
+_ADDRESS_CHARS = 16
+_MOST = 64  # NPUs, and codes of one, that are remembered
 _RANKS = {
     "not_handle": Severity.INFO,
     "sub_health": Severity.WARNING,
@@ -24,28 +27,39 @@ _RANKS = {
 
 
 class NpuFaultCollector(Collector):
-    """gpu.fault for each code when it appears and when it is gone; gpu.tool_hung and gpu.tool_answers."""
+    """gpu.fault for each code when it appears and when it is gone; gpu.tool_hung and gpu.tool_answers.
+
+    A new run tells again what is present, and what an earlier one has told and is gone: an NPU that was reset, or replaced, with
+    its node would otherwise be ill for as long as the brain remembers.
+    """
 
     name: ClassVar[str] = "npu_fault"
     wants: ClassVar[tuple[type, ...]] = (NpuFaults, ToolState)
     kinds: ClassVar[tuple[str, ...]] = ("gpu.fault", "gpu.tool_hung", "gpu.tool_answers")
+    remembers: ClassVar[str] = "npu faults"
 
-    def __init__(self) -> None:
-        # Address → codes that were told as present.
-        self._present: dict[str, dict[str, None]] = {}
+    def __init__(self, *, before: Mapping[str, Any] | None = None) -> None:
+        """`before`: what an earlier run `remembered`."""
+        # Address → codes that were told as present: by an earlier run, and by this one.
+        self._before = _well_formed(before or {})
+        self._present: dict[str, tuple[str, ...]] = {}
         # Tool → since when it does not answer; and how often it hung.
         self._since_s: dict[str, float] = {}
         self._hangs: dict[str, int] = {}
 
+    @classmethod
+    def of(cls, setup: CollectorSetup) -> Self:
+        """See Collector."""
+        return cls(before=setup.remembered.get(cls.remembers))
+
     def feed(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
         """See Collector."""
         if isinstance(sample, NpuFaults):
-            now = _codes(sample)
-            before, self._present[sample.bdf] = self._present.get(sample.bdf, {}), now
-            for code in [
-                *(one for one in now if one not in before),
-                *(one for one in before if one not in now),
-            ]:
+            told = self._present.get(sample.bdf, ())
+            now = _codes(sample, self._before.get(sample.bdf, ()) or told)
+            ended = self._before.pop(sample.bdf, told)
+            self._present[sample.bdf] = now
+            for code in [*(one for one in now if one not in told), *(one for one in ended if one not in now)]:
                 yield _fault(sample, now_s, code, active=code in now)
         elif isinstance(sample, ToolState):
             yield from self._tool(sample, now_s)
@@ -53,8 +67,13 @@ class NpuFaultCollector(Collector):
     def restate(self, sample: Sample, now_s: float) -> Iterable[UnsentEvent]:
         """See Collector."""
         if isinstance(sample, NpuFaults):
-            for code in self._present.get(sample.bdf, {}):
+            for code in self._present.get(sample.bdf, ()):
                 yield _fault(sample, now_s, code, active=True)
+
+    def remembered(self) -> Mapping[str, Any]:
+        """Address → codes that are told as present; also of NPUs that this run has not seen yet."""
+        told = self._before | self._present
+        return {bdf: list(codes) for bdf, codes in sorted(told.items())[:_MOST] if codes}
 
     def _tool(self, state: ToolState, now_s: float) -> Iterable[UnsentEvent]:
         age_s = max(0.0, now_s - state.mono_s)
@@ -79,10 +98,22 @@ class NpuFaultCollector(Collector):
             yield _of_node("gpu.tool_answers", Severity.INFO, data, evidence, age_s)
 
 
-def _codes(sample: NpuFaults) -> dict[str, None]:
-    """What an NPU that is well says is no fault; one that is not well and gives no code has one nevertheless."""
-    found = sample.codes or ((_NO_CODE,) if sample.health in ("Alarm", "Critical") else ())
-    return dict.fromkeys(found)
+def _codes(sample: NpuFaults, told: tuple[str, ...]) -> tuple[str, ...]:
+    """What it has now. One that is not well and gives no code has one nevertheless; where the tool does not say why, it is what
+    was told of it.
+    """
+    if sample.codes is None and told:
+        return told
+    return tuple(dict.fromkeys(sample.codes or ((_NO_CODE,) if sample.health in _NOT_WELL else ())))
+
+
+def _well_formed(before: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """What can be used of what an earlier run remembered."""
+    return {
+        bdf: tuple(code for code in codes if isinstance(code, str) and 0 < len(code) <= 8)[:_MOST]
+        for bdf, codes in list(before.items())[:_MOST]
+        if isinstance(codes, list) and len(bdf) <= _ADDRESS_CHARS
+    }
 
 
 def _fault(sample: NpuFaults, now_s: float, code: str, *, active: bool) -> UnsentEvent:
@@ -95,13 +126,14 @@ def _fault(sample: NpuFaults, now_s: float, code: str, *, active: bool) -> Unsen
         "message": clip(sample.said) if active else "",
     }
     severity = _RANKS.get(level, Severity.UNKNOWN) if active else Severity.INFO
-    evidence = f"fault {code} ({level}){': ' + sample.said if active and sample.said else ''}"
+    number = f"{sample.index} " if sample.index >= 0 else ""
+    said = f"({level}){': ' + sample.said if sample.said else ''}" if active else "is gone"
     return UnsentEvent(
         kind="gpu.fault",
         component=components.gpu(sample.bdf),
         severity=severity,
         data=data,
-        evidence=clip(evidence if active else f"fault {code} is gone"),
+        evidence=clip(f"NPU {number}{sample.bdf}: fault {code} {said}"),
         age_s=max(0.0, now_s - sample.mono_s),
     )
 

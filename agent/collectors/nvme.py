@@ -13,6 +13,7 @@ from agent.contract.smart_log import SmartLog
 
 _REPEAT_S = 3600.0  # what is still wrong is reported again: the brain forgets what is not repeated
 _WELL_READINGS = 2  # in a row without a condition, and it is over: a bit at its limit comes and goes
+_ALL = 100  # percent: a threshold above that is none
 _LIFE_PERCENT = 100  # Percentage Used: the life that the maker expects is over
 _MOST_DISKS = 64  # whose counters are remembered; more than a node has
 _COUNTERS = ("media_errors", "critical_temperature_min")
@@ -106,14 +107,16 @@ class NvmeCollector(Collector):
         return disk
 
     def _grown(self, disk: _Disk, sample: NvmeHealth, log: SmartLog) -> Iterator[UnsentEvent]:
-        now = {"media_errors": log.media_errors, "critical_temperature_min": log.critical_min}
+        told = {"media_errors": log.media_errors, "critical_temperature_min": log.critical_min}
+        now = {counter: value for counter, value in told.items() if value is not None}
         for counter, value in now.items():
             key = (sample.serial or sample.name, counter)
             if delta := self._growth.offer(key, value, sample.mono_s):
                 yield _counter(sample, counter, delta, value, disk)
         if sample.serial:
             others = {serial: one for serial, one in self._counters.items() if serial != sample.serial}
-            self._counters = dict(list({sample.serial: now, **others}.items())[:_MOST_DISKS])
+            kept = self._counters.get(sample.serial, {}) | now
+            self._counters = dict(list({sample.serial: kept, **others}.items())[:_MOST_DISKS])
 
 
 def _judge(present: dict[str, int], log: SmartLog) -> None:
@@ -121,7 +124,7 @@ def _judge(present: dict[str, int], log: SmartLog) -> None:
     seen = {
         "read_only": log.read_only,
         "unreliable": log.unreliable,
-        "spare_low": log.spare_warning or log.spare_percent < log.spare_threshold_percent,
+        "spare_low": log.spare_warning or log.spare_percent < log.spare_threshold_percent <= _ALL,
         "worn": log.used_percent >= _LIFE_PERCENT,
         "unprotected": log.unprotected,
         "hot": log.temperature_warning,
@@ -183,20 +186,20 @@ def _counter(sample: NvmeHealth, counter: str, delta: int, value: int, disk: _Di
 
 
 def _figures(log: SmartLog) -> dict[str, Scalar]:
-    return {
+    figures = {
         "spare_percent": log.spare_percent,
         "spare_threshold_percent": log.spare_threshold_percent,
         "used_percent": log.used_percent,
         "media_errors": log.media_errors,
         "temperature_c": log.temperature_c,
     }
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def _in_words(log: SmartLog) -> str:
-    return (
-        f"spare {log.spare_percent} % (threshold {log.spare_threshold_percent} %), {log.used_percent} % of its life used,"
-        f" {log.media_errors} media errors, {log.temperature_c} °C"
-    )
+    said = f"spare {log.spare_percent} % (threshold {log.spare_threshold_percent} %), {log.used_percent} % of its life used"
+    said += "" if log.media_errors is None else f", {log.media_errors} media errors"
+    return said + ("" if log.temperature_c is None else f", {log.temperature_c} °C")
 
 
 def _named(sample: NvmeHealth) -> str:

@@ -220,6 +220,8 @@ class GpuCount:
     expected: int
     # Where `expected` comes from: config | pci | seen.
     basis: str
+    # Who counts: nvml | amdgpu | npu-smi. Each counts its own maker's; `config` is of the node.
+    by: str = "nvml"
     mono_s: float = 0.0
 
 

@@ -126,10 +126,12 @@ class NpuFaults:
 
     # `0000:c1:00`
     bdf: str
+    # By which its tools name it; -1: not known.
+    index: int = -1
     # OK | Warning | Alarm | Critical | UNKNOWN
     health: str
-    # Eight hexadecimal digits each.
-    codes: tuple[str, ...] = ()
+    # Eight hexadecimal digits each; None: it is not well, and the tool did not say why.
+    codes: tuple[str, ...] | None = ()
     # What the tool says of the first of them.
     said: str = ""
     mono_s: float = 0.0

@@ -1,7 +1,8 @@
 """The memory of QSFP-DD and OSFP modules, and of smaller ones with the same layout: CMIS 5.0 (OIF-CMIS-05.0).
 
 Units: power in 0.1 µW, bias in 2 µA times a factor of the module, temperature in 1/256 °C. Eight lanes: those of a second bank
-belong to modules with sixteen, of which only the first eight are read.
+belong to modules with sixteen, of which only the first eight are read. Several links may share a module, each with a data path of
+its own: two cards in one cage, or the parts of a port that is split.
 """
 
 from collections.abc import Iterator
@@ -46,7 +47,8 @@ def cmis(memory: Memory) -> OpticsModule:
     copper = _is_copper(memory)
     warm = advertised is not None and advertised[159 - 128] & _TEMPERATURE
     used = 0 if live is None else _active(live) & ~base[210 - 128]
-    measured = {} if live is None else {lane: _lane(memory, live, lane) for lane in lanes_of(used)}
+    heard = 0 if live is None else _heard(live, used)
+    measured = {} if live is None else {lane: _lane(memory, live, lane, heard) for lane in lanes_of(used)}
     return OpticsModule(
         layout="CMIS",
         vendor=text(base, 129 - 128, 144 - 128),
@@ -57,8 +59,8 @@ def cmis(memory: Memory) -> OpticsModule:
         cable=copper or base[203 - 128] in _ENDLESS,
         temperature_c=number(lower, 14, signed=True) / 256 if warm else None,
         lanes=measured,
-        dark=() if live is None else lanes_of(live[147 - 128] & used),
-        flags=() if live is None else tuple(_flags(lower, live, used)),
+        dark=() if live is None else lanes_of(live[147 - 128] & heard),
+        flags=() if live is None else tuple(_flags(lower, live, used, heard)),
     )
 
 
@@ -72,18 +74,32 @@ def _active(live: bytes) -> int:
     return sum(1 << lane for lane, state in enumerate(states) if state == _ACTIVATED)
 
 
-def _lane(memory: Memory, live: bytes, lane: int) -> OpticalLane:
+def _heard(live: bytes, used: int) -> int:
+    """Lanes to which somebody sends: not those of a data path without any light (the far end of that link is off, which the link
+    tells) beside another one that has some.
+    """
+    paths: dict[int, int] = {}
+    for lane in lanes_of(used):
+        path = live[206 - 128 + lane - 1] >> 1 & 0x07  # Active Control Set, DataPathID
+        paths[path] = paths.get(path, 0) | 1 << (lane - 1)
+    lit = sum(lanes for lanes in paths.values() if lanes & ~live[147 - 128])
+    return lit or used
+
+
+def _lane(memory: Memory, live: bytes, lane: int, heard: int) -> OpticalLane:
     has = memory[ADVERTISED][160 - 128]
     place = 2 * (lane - 1)
     factor = 1 << min(2, has >> 3 & 0x03)  # 1, 2 or 4; 3 has no meaning yet
     return OpticalLane(
         transmit_uw=number(live, 154 - 128 + place) / 10 if has & _TRANSMIT else None,
         bias_ma=number(live, 170 - 128 + place) * factor / 500 if has & _BIAS else None,
-        receive_uw=number(live, 186 - 128 + place) / 10 if has & _RECEIVE else None,
+        receive_uw=number(live, 186 - 128 + place) / 10
+        if has & _RECEIVE and heard >> (lane - 1) & 1
+        else None,
     )
 
 
-def _flags(lower: bytes, live: bytes, used: int) -> Iterator[Flag]:
+def _flags(lower: bytes, live: bytes, used: int, heard: int) -> Iterator[Flag]:
     """One byte for each grade of a quantity, one bit in it for each lane; those of the whole module in byte 9."""
     yield from graded("temperature", 0, _turned(lower[9] & 0x0F))
     yield from graded("voltage", 0, _turned(lower[9] >> 4))
@@ -91,7 +107,7 @@ def _flags(lower: bytes, live: bytes, used: int) -> Iterator[Flag]:
     yield from (Flag("transmit_fault", lane, alarm=True) for lane in lanes_of(live[135 - 128] & used))
     for first, what in ((139, "transmit"), (143, "bias"), (149, "receive")):
         for place, (side, alarm) in enumerate(GRADES):
-            mask = live[first - 128 + place] & (used if what == "receive" else fed)
+            mask = live[first - 128 + place] & (heard if what == "receive" else fed)
             yield from (Flag(f"{what}_{side}", lane, alarm) for lane in lanes_of(mask))
 
 

@@ -1,6 +1,7 @@
 """The memory of SFP modules (SFF-8472) and of QSFP+ and QSFP28 modules (SFF-8636).
 
-Units: power in 0.1 µW, bias in 2 µA, temperature in 1/256 °C.
+Units: power in 0.1 µW, bias in 2 µA, temperature in 1/256 °C. A module that has just been powered is not ready to tell anything
+of them, for up to two seconds.
 """
 
 from collections.abc import Iterator
@@ -26,6 +27,10 @@ _PASSIVE, _ACTIVE = 0x04, 0x08  # SFF-8472, byte 8: a cable with such ends
 _MONITORED, _CALIBRATED, _BEHIND_CHANGE = 0x40, 0x20, 0x04
 # Byte 93: which of its flags mean something.
 _TELLS_LIMITS, _TELLS_FAULT, _TELLS_LIGHT = 0x80, 0x20, 0x10
+_NOT_READY = 0x01  # byte 2 of a QSFP, byte 110 of an SFP's diagnostics
+# SFF-8636, byte 220: it measures its temperature, and the light that it sends. Older ones do without these bits: what is not zero
+# is believed all the same.
+_WARM, _TRANSMIT = 0x20, 0x04
 _FIRST_COPPER = 0xA  # SFF-8636, byte 147, upper half: 0 to 9 are lasers
 
 
@@ -41,6 +46,8 @@ def sfp(memory: Memory) -> OpticsModule:
     # Active optical cables call themselves active cables, too; only they measure something.
     copper = bool(base[8] & _PASSIVE or (base[8] & _ACTIVE and not base[92] & _MONITORED))
     diagnostics = None if copper else memory.get(SFP_DIAGNOSTICS)
+    if diagnostics is not None and diagnostics[110] & _NOT_READY:
+        diagnostics = None
     measured = diagnostics if base[92] & _CALIBRATED else None
     lit = diagnostics is None or not base[93] & _TELLS_LIGHT or not diagnostics[110] & 0x02
     return OpticsModule(
@@ -93,8 +100,11 @@ def qsfp(memory: Memory) -> OpticsModule:
     """SFF-8636."""
     live, base = memory[LOWER], memory[UPPER]
     copper = base[147 - 128] >> 4 >= _FIRST_COPPER
+    ready = not copper and not live[2] & _NOT_READY
     # Byte 113: lanes that it does not have.
-    used = 0 if copper else ~live[113] & 0x0F
+    used = ~live[113] & 0x0F if ready else 0
+    warm = ready and (base[220 - 128] & _WARM or live[22:24] != b"\0\0")
+    sends = base[220 - 128] & _TRANSMIT or live[50:58] != bytes(8)
     return OpticsModule(
         layout="QSFP",
         vendor=text(base, 148 - 128, 163 - 128),
@@ -103,19 +113,19 @@ def qsfp(memory: Memory) -> OpticsModule:
         serial=text(base, 196 - 128, 211 - 128),
         copper=copper,
         cable=copper or base[130 - 128] in _ENDLESS,
-        temperature_c=None if copper else number(live, 22, signed=True) / 256,
-        lanes={lane: _qsfp_lane(live, lane) for lane in lanes_of(used)},
+        temperature_c=number(live, 22, signed=True) / 256 if warm else None,
+        lanes={lane: _qsfp_lane(live, lane, sends=bool(sends)) for lane in lanes_of(used)},
         dark=lanes_of(live[3] & used),
-        flags=() if copper else tuple(_qsfp_flags(live, used)),
+        flags=tuple(_qsfp_flags(live, used)) if ready else (),
     )
 
 
-def _qsfp_lane(live: bytes, lane: int) -> OpticalLane:
+def _qsfp_lane(live: bytes, lane: int, *, sends: bool) -> OpticalLane:
     place = 2 * (lane - 1)
     return OpticalLane(
         receive_uw=number(live, 34 + place) / 10,
         bias_ma=number(live, 42 + place) / 500,
-        transmit_uw=number(live, 50 + place) / 10,
+        transmit_uw=number(live, 50 + place) / 10 if sends else None,
     )
 
 

@@ -14,6 +14,7 @@ _FORMAT = 1
 _NOW = range(4, 9)  # revisions with the temperatures, the power and the activity where v1.4 has them
 _RESIDENCY = {6: 32, 7: 40, 8: 40}  # revision → where accumulation_counter is; five accumulators follow it
 _LINKS = {7: 264, 8: 264}  # revision → where xgmi_link_status is
+_HOTTEST_C = 200
 _NONE16, _NONE32 = 0xFFFF, 0xFFFFFFFF
 # What the accumulators are of, in their order, and what a GPU that loses time to it does. PPT, its power limit, is ordinary.
 RESIDENCIES = ("prochot", "ppt", "socket_thermal", "vr_thermal", "hbm_thermal")
@@ -42,8 +43,8 @@ def parse(table: bytes) -> AmdMetrics | None:
         return None
     hotspot, memory, _, power, busy = struct.unpack_from("<5H", table, 4)
     return AmdMetrics(
-        hotspot_c=_known(hotspot, _NONE16),
-        memory_c=_known(memory, _NONE16),
+        hotspot_c=_celsius(hotspot),
+        memory_c=_celsius(memory),
         power_w=_known(power, _NONE16),
         busy=_known(busy, _NONE16),
         residency=_residency(table, _RESIDENCY.get(content)),
@@ -75,6 +76,11 @@ def _links(table: bytes, at: int | None) -> dict[int, bool] | None:
         return None
     values = struct.unpack_from(f"<{XGMI_LINKS}H", table, at)
     return {link: bool(value) for link, value in enumerate(values) if value in (0, 1)} or None
+
+
+def _celsius(value: int) -> int | None:
+    """None: more than any silicon can tell, e.g. 255, or one that is below zero."""
+    return value if value <= _HOTTEST_C else None
 
 
 def _known(value: int, none: int) -> int | None:

@@ -2,7 +2,8 @@
 
 Formats: npu-smi command reference of the Ascend HDK (`npu-smi info`, `info -t health`, `info -t ecc`), HCCN tool's interface
 reference (`-link -g`). The second line of a row has the physical number beside the chip's in some versions. What a tool prints
-is foreign: numbers are bounded, names cut, and a row that does not look like one is left out.
+is foreign: numbers are bounded, names cut, a row that does not look like one is left out, and a figure that is no number (`-`,
+`NA`, as for the power of one chip of a card with two) is not known.
 """
 
 import re
@@ -14,15 +15,16 @@ from agent.contract.errors import ContractError
 
 _MOST = 64  # chips of one machine, and processes of one chip
 _NAMED = re.compile(
-    r"\|\s*([0-9]{1,4})\s+([A-Za-z0-9 _.-]{1,32}?)\s*\|\s*([A-Za-z]{1,16})\s*\|\s*([0-9.]{1,8}|-)\s+([0-9]{1,4}|-)\s"
+    r"\|\s*([0-9]{1,4})\s+([A-Za-z0-9 _.-]{1,32}?)\s*\|\s*([A-Za-z]{1,16})\s*\|\s*([0-9A-Za-z./-]{1,8})\s+([0-9A-Za-z./-]{1,8})\s"
 )
 _PLACED = re.compile(
-    r"\|\s*([0-9]{1,4})(?:\s+([0-9]{1,4}))?\s*\|\s*([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*\|\s*([0-9]{1,3})\s"
+    r"\|\s*([0-9]{1,4})(?:\s+([0-9]{1,4}))?\s*\|\s*([0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*\|\s*([0-9A-Za-z./-]{1,8})\s"
     r"(?:.*?\s([0-9]{1,7})\s*/\s*([0-9]{1,7})\s*\|)?"
 )
 _PROCESS = re.compile(
     r"\|\s*([0-9]{1,4})\s+([0-9]{1,4})\s*\|\s*([0-9]{1,10})\s*\|\s*(\S{1,64})\s*\|\s*([0-9]{1,7})\s*\|"
 )
+_WHOLE, _NUMBER = re.compile(r"-?[0-9]{1,4}"), re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _FIELD = re.compile(r"\s*([A-Za-z][A-Za-z0-9 ()_/-]{1,60}?)\s*:\s*(.{0,400}?)\s*")
 _CODE = re.compile(r"\b(?:0x)?([0-9A-Fa-f]{8})\b")
 _LINK = re.compile(r"\s*link status:\s*(UP|DOWN)\b")
@@ -76,11 +78,16 @@ def info(text: str) -> list[Npu]:
     return [replace(npu, processes=tuple(held.get((npu.card, npu.chip), ()))) for npu in found]
 
 
-def health(text: str) -> tuple[tuple[str, ...], str]:
-    """The fault codes of `npu-smi info -t health`, each once, and what it says of the first."""
+def health(text: str) -> tuple[tuple[str, ...], str] | None:
+    """The fault codes of `npu-smi info -t health`, each once, and what it says of the first; None where it is no such answer: an
+    error's text, with which some versions end well, names no codes either.
+    """
     codes: dict[str, None] = {}
     said = ""
-    for key, value in _fields(text):
+    fields = _fields(text)
+    if all(key != "Error Code" for key, _ in fields):
+        return None
+    for key, value in fields:
         if key == "Error Code":
             codes.update(dict.fromkeys(code.upper() for code in _CODE.findall(value)))
         elif key == "Error Information" and not said and value != "NA":
@@ -116,17 +123,18 @@ def _npu(above: re.Match[str], row: re.Match[str], number: int) -> Npu:
         name=above[2],
         health=above[3],
         power_w=_float(above[4]),
-        temperature_c=None if above[5] == "-" else int(above[5]),
-        busy=int(row[4]),
+        temperature_c=_whole(above[5]),
+        busy=_whole(row[4]),
         memory_used_mb=int(row[5]) if row[5] else None,
     )
 
 
 def _float(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def _fields(text: str) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 The tool leads a process group of its own, which does not outlive the wait for it. On time-out and on cancellation the
 group gets SIGTERM, so that e.g. `dcgmi` can call its diagnostics off, and then SIGKILL; a process that the kernel does not
-let die is left behind.
+let die is left behind, and whoever asks again and again can tell (`Late.left`).
 """
 
 import asyncio
@@ -19,6 +19,8 @@ MAX_OUTPUT_BYTES = 1024 * 1024
 _CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "LANG": "C", "HOME": "/"}
 GRACE_S = 2.0  # from SIGTERM to SIGKILL
 _DEATH_S = 5.0  # after SIGKILL
+_BUFFER_BYTES = 65536
+_Started = tuple[asyncio.subprocess.Process, asyncio.SubprocessTransport]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +42,14 @@ class Completed:
 
 
 class Late(TimedOut):
-    """It has not ended in time and was killed. `ran`: what it had printed until then."""
+    """It has not ended in time and was killed. `ran`: what it had printed until then; `left`: the process, while it does not
+    die (its `returncode` is None until then).
+    """
 
-    def __init__(self, why: str, ran: Completed) -> None:
+    def __init__(self, why: str, ran: Completed, left: asyncio.subprocess.Process | None = None) -> None:
         super().__init__(why)
         self.ran = ran
+        self.left = left
 
 
 async def run(
@@ -56,23 +61,14 @@ async def run(
     grace_s: float = GRACE_S,
 ) -> Completed:
     """Runs `argv` to its end. Refused when it cannot be started (nothing was done), Late when it has not ended in time.
-    Output above `max_bytes` is discarded. `grace_s`: from SIGTERM to SIGKILL.
+    Output above `max_bytes` is discarded. `grace_s`: from SIGTERM to SIGKILL. A tool that ends and leaves its output to a
+    daemon has ended: what it had printed by the deadline is what it said.
     """
     if not argv[0].startswith("/"):
         raise Refused(f"{argv[0]!r} is not an absolute path: set it in the configuration")
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=_CLEAN | dict(env or {}),
-            cwd="/",
-            start_new_session=True,
-        )
-    )
+    starting = asyncio.ensure_future(_start(argv, _CLEAN | dict(env or {})))
     try:
-        process = await asyncio.shield(starting)
+        process, transport = await asyncio.shield(starting)
     except asyncio.CancelledError:
         # asyncio would kill only the leader, and wait until the last process of the group has closed its output.
         await to_the_end(_kill_once_started(starting, grace_s))
@@ -91,24 +87,47 @@ async def run(
             )
             status = await process.wait()
     except TimeoutError:
-        pass  # reported below, with what it had printed until then
+        status = process.returncode  # None is reported below, with what it had printed until then
     finally:
         await to_the_end(end(process, grace_s))
+        transport.close()  # else our ends of its output stay open for as long as anybody has the other ones
     ran = Completed(status=status, out=out.decode(errors="replace"), err=err.decode(errors="replace"))
     if status is None:
-        raise Late(f"{argv[0]} did not end within {deadline_s:g} s", ran)
+        raise Late(
+            f"{argv[0]} did not end within {deadline_s:g} s",
+            ran,
+            left=process if process.returncode is None else None,
+        )
     return ran
+
+
+async def _start(argv: Sequence[str], env: Mapping[str, str]) -> _Started:
+    """As asyncio.create_subprocess_exec, which keeps the transport to itself."""
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.subprocess_exec(
+        lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=_BUFFER_BYTES, loop=loop),
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=env,
+        cwd="/",
+        start_new_session=True,
+    )
+    return asyncio.subprocess.Process(transport, protocol, loop), transport
 
 
 async def _drain(stream: asyncio.StreamReader, into: bytearray, max_bytes: int) -> None:
     """The stream's first `max_bytes`; the rest is read and discarded, so that the tool does not block."""
-    while data := await stream.read(65536):
+    while data := await stream.read(_BUFFER_BYTES):
         into += data[: max_bytes - len(into)]
 
 
-async def _kill_once_started(starting: "asyncio.Future[asyncio.subprocess.Process]", grace_s: float) -> None:
+async def _kill_once_started(starting: asyncio.Future[_Started], grace_s: float) -> None:
     with contextlib.suppress(OSError, ValueError):
-        await end(await starting, grace_s)
+        process, transport = await starting
+        await end(process, grace_s)
+        transport.close()
 
 
 async def end(process: asyncio.subprocess.Process, grace_s: float) -> None:

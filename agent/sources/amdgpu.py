@@ -8,14 +8,15 @@ While the driver resets a GPU its files are refused (EPERM): nothing is known of
 """
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from agent.collectors.samples import Gpu, GpuCount, GpuHealth, GpuProcess, GpuTemperatures, Sample
 from agent.contract.accelerators import AMD
 from agent.contract.owner import Owner
 from agent.host import Host
-from agent.options import option
+from agent.options import off_or, option
 from agent.process_owner import owner_of
 from agent.shared import amdgpu_metrics
 from agent.shared.amdgpu_metrics import AmdMetrics
@@ -31,6 +32,7 @@ _HEALTH_S = 60.0  # between readings of counters
 # Of a block (amdgpu_ras.c, ras_block_string); `umc` is the memory controller of the HBM.
 _COUNTER = re.compile(r"([a-z0-9_]{1,24})_err_count")
 _COUNTS = re.compile(r"^(ue|ce): ([0-9]{1,18})$", re.MULTILINE)
+_ALL_ONES = (0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF)  # what a register of a GPU reads as that is off the bus
 _LOCATIONS = {"umc": "dram"}
 _LINKS = "xgmi_wafl"  # the block of the links between GPUs
 # NVML's bits, which the agent has for all vendors: what slows a GPU down because of heat, or at a signal from outside.
@@ -55,6 +57,7 @@ class AmdgpuSourceOptions:
         "pause between samples of AMD's GPUs (their counters: a minute); 0: they are not sampled",
         unit="s",
         least=0,
+        check=off_or(0.5),
     )
 
 
@@ -67,7 +70,7 @@ class _Card:
     uuid: str = ""
     residency: tuple[int, ...] | None = None
     slowdowns: int | None = None
-    # What does not change: thresholds, names, the KFD's number of it.
+    # What does not change: thresholds, names.
     fixed: dict[str, int | float | str] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     read_s: float | None = None
@@ -88,6 +91,9 @@ class AmdgpuSource(Source):
         self._cards: dict[str, _Card] = {}
         # pid → name of the process and its owner.
         self._owners: dict[int, tuple[str, Owner]] = {}
+        # Address of a GPU → numbers by which the KFD knows it, and when they were read.
+        self._kfd: dict[str, list[str]] = {}
+        self._kfd_s: float | None = None
         # The next poll emits everything; it also judges what may still change.
         self._whole, self._at_once = True, False
         self._count, self._same = (0, 0), 0
@@ -133,6 +139,8 @@ class AmdgpuSource(Source):
         present = on_bus(self._host, AMD)
         for bdf, function in present.items():
             self._cards.setdefault(bdf, _Card(len(self._cards), function))
+        if whole or self._kfd_s is None or now_s - self._kfd_s >= _HEALTH_S:
+            self._kfd, self._kfd_s = self._kfd_numbers(), now_s
         holders = self._holders()
         samples: list[Sample] = []
         lost = 0
@@ -208,8 +216,8 @@ class AmdgpuSource(Source):
             power_w=metrics.power_w if metrics else None,
             temperature_c=metrics.hotspot_c if metrics else None,
             slowdowns=card.slowdowns if metrics else None,
-            processes=tuple((holders or {}).get(str(card.fixed.get("kfd", "")), ())),
-            holders_known=holders is not None,
+            processes=_together(holders or {}, self._kfd.get(bdf, ())),
+            holders_known=holders is not None and bdf in self._kfd,
             mono_s=now_s,
         )
 
@@ -220,7 +228,7 @@ class AmdgpuSource(Source):
             card.read_s = now_s
             card.counters |= self._counters(base)
         values: dict[str, int | float | str] = {
-            key: value for key, value in card.fixed.items() if key not in ("serial", "kfd")
+            key: value for key, value in card.fixed.items() if key != "serial"
         } | card.counters
         if metrics is not None and metrics.memory_c is not None:
             values["memory_temp"] = metrics.memory_c
@@ -249,8 +257,6 @@ class AmdgpuSource(Source):
                 fixed[key] = limit // 1000
         if (cap := _number(host.read(f"{card.hwmon}/power1_cap"))) and card.hwmon:
             fixed["power_limit"] = cap // 1000
-        if kfd := self._kfd_of(card.function):
-            fixed["kfd"] = kfd
         card.fixed = fixed
 
     def _counters(self, base: str) -> dict[str, int]:
@@ -260,6 +266,8 @@ class AmdgpuSource(Source):
                 continue
             block = match[1]
             for kind, digits in _COUNTS.findall(host.read(f"{base}/ras/{name}")):
+                if int(digits) in _ALL_ONES:
+                    continue
                 word = "uncorrected" if kind == "ue" else "corrected"
                 key = (
                     f"link.xgmi.all.{word}"
@@ -268,7 +276,7 @@ class AmdgpuSource(Source):
                 )
                 found[key] = int(digits)
         for key, file in (("pcie.replay", "pcie_replay_count"), ("pcie.width", "current_link_width")):
-            if (value := _number(host.read(f"{base}/{file}"))) is not None:
+            if (value := _number(host.read(f"{base}/{file}"))) is not None and value not in _ALL_ONES:
                 found[key] = value
         for key, file in (
             ("pcie.generation", "current_link_speed"),
@@ -280,19 +288,23 @@ class AmdgpuSource(Source):
             found["pcie.width_max"] = value
         return found
 
-    def _kfd_of(self, function: str) -> str:
-        """The number by which the KFD knows the GPU: files of its processes are named by it."""
-        domain, bus, rest = function.split(":")
-        device, _, number = rest.partition(".")
-        location = int(bus, 16) << 8 | int(device, 16) << 3 | int(number, 16)
+    def _kfd_numbers(self) -> dict[str, list[str]]:
+        """Address of a GPU → the numbers of its partitions in the KFD, by which files of processes are named: one, or up to eight
+        where it is partitioned, e.g. as CPX, which can change while it is not used.
+        """
+        found: dict[str, list[str]] = {}
         for node in self._host.listdir(f"{_KFD}/topology/nodes"):
             folder = f"{_KFD}/topology/nodes/{node}"
             lines = (line.split() for line in self._host.read(f"{folder}/properties").splitlines())
             fields = {words[0]: words[1] for words in lines if len(words) == 2}
-            if fields.get("location_id") == str(location) and fields.get("domain") == str(int(domain, 16)):
-                number_of = self._host.read(f"{folder}/gpu_id")
-                return number_of if number_of not in ("", "0") else ""
-        return ""
+            domain, location = (_number(fields.get(key, "")) for key in ("domain", "location_id"))
+            number_of = self._host.read(f"{folder}/gpu_id")
+            if domain is None or location is None or number_of in ("", "0"):  # a processor's node
+                continue
+            # The number of a partition stands in the bits of the function, in older kernels above the bus.
+            bus, device = location >> 8 & 0xFF, location >> 3 & 0x1F
+            found.setdefault(f"{domain:04x}:{bus:02x}:{device:02x}", []).append(number_of)
+        return found
 
     def _holders(self) -> dict[str, list[GpuProcess]] | None:
         """KFD's number of a GPU → the processes that have memory on it; None: there is no KFD."""
@@ -327,7 +339,19 @@ class AmdgpuSource(Source):
             return None
         basis = "config" if self._expected else "pci"
         expected = self._expected or len(self._cards)
-        return GpuCount(answering=count[0], lost=lost, expected=expected, basis=basis, mono_s=now_s)
+        return GpuCount(
+            answering=count[0], lost=lost, expected=expected, basis=basis, by=self.name, mono_s=now_s
+        )
+
+
+def _together(holders: Mapping[str, list[GpuProcess]], numbers: Sequence[str]) -> tuple[GpuProcess, ...]:
+    """The processes of a GPU, each once with what it has in all partitions."""
+    found: dict[int, GpuProcess] = {}
+    for process in (one for number in numbers for one in holders.get(number, ())):
+        before = found.get(process.pid)
+        more = before.memory_mb if before else 0
+        found[process.pid] = replace(process, memory_mb=process.memory_mb + more)
+    return tuple(found.values())
 
 
 def _number(text: str) -> int | None:

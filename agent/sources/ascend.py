@@ -1,11 +1,13 @@
 """Huawei's Ascend NPUs, by npu-smi and hccn_tool: their driver shows nothing of them under /sys.
 
-A tool that does not end within its deadline is killed, with all that it has started, and told; the next turn asks it again.
+A tool that does not end within its deadline is killed, with all that it has started, and told; the next turn asks it again, but
+not while the kernel does not let the last one die: one process that hangs in the driver is left, not one more each minute.
 All NPUs are asked together (`npu-smi info`); the counters and the network port of one NPU are asked for in each turn, so that the
 cost of a turn is bounded however many there are, and why it is not well is asked of each that is not.
 """
 
 import asyncio
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +18,13 @@ from agent.collectors.samples_node import NpuFaults, ToolState
 from agent.contract.accelerators import ASCEND
 from agent.contract.errors import Refused
 from agent.host import Host
-from agent.options import option
+from agent.options import absolute_path, off_or, option
 from agent.process_owner import owner_of
 from agent.shared import npu_smi, tool
 from agent.shared.npu_smi import Npu
 from agent.shared.rhythm import pause
 from agent.sources.base import Emit, Source, SourceSetup
-from agent.sources.pci_bus import ExpectedGpus, driver_of, off_bus, on_bus
+from agent.sources.pci_bus import PCI, ExpectedGpus, driver_of, off_bus, on_bus
 
 RECORDED = "/recorded"  # of a recorded machine: what its tools printed, a file each
 _DEADLINE_S = 20.0
@@ -41,12 +43,19 @@ class AscendSourceOptions:
     """What an operator can set."""
 
     ascend_interval_s: float = option(
-        30.0, "pause between samples of Ascend NPUs; 0: they are not sampled", unit="s", least=0
+        30.0,
+        "pause between samples of Ascend NPUs; 0: they are not sampled",
+        unit="s",
+        least=0,
+        check=off_or(5),  # each turn starts processes
     )
-    npu_smi: Path = option(Path("/usr/local/sbin/npu-smi"), "npu-smi, of Ascend's driver")
+    npu_smi: Path = option(
+        Path("/usr/local/sbin/npu-smi"), "npu-smi, of Ascend's driver", check=absolute_path
+    )
     hccn_tool: Path = option(
         Path("/usr/local/Ascend/driver/tools/hccn_tool"),
         "hccn_tool, of Ascend's driver; left out where it is not",
+        check=absolute_path,
     )
 
 
@@ -54,6 +63,7 @@ class AscendSourceOptions:
 class _Chip:
     """What is known of one NPU."""
 
+    # By which its driver, npu-smi and hccn_tool name it, and people exchange it; -1: none of them has shown it yet.
     index: int
     function: str
     npu: Npu | None = None
@@ -88,7 +98,12 @@ class AscendSource(Source):
         self._chips: dict[str, _Chip] = {}
         self._turn = asyncio.Lock()
         self._next = self._silent = 0
-        self._hung: set[str] = set()
+        # Tool → with which arguments it hung, and in which turn last.
+        self._hung: dict[str, dict[Sequence[str], int]] = {}
+        # Tools that hung in this turn: one hang costs one deadline, however many NPUs there are.
+        self._late: set[str] = set()
+        # Tool → its process that could not be killed.
+        self._left: dict[str, Process] = {}
         self._count = (0, 0)
         self._emit: Emit = lambda _: None
 
@@ -120,9 +135,12 @@ class AscendSource(Source):
         """One round. `whole`: everything is asked for and emitted; `settled`: nothing is waited for."""
         async with self._turn:
             self._emit = emit
+            self._late.clear()
             present = on_bus(self._host, ASCEND)
             for bdf, function in present.items():
-                self._chips.setdefault(bdf, _Chip(len(self._chips), function))
+                chip = self._chips.setdefault(bdf, _Chip(-1, function))
+                if chip.index < 0 and (number := self._host.read(f"{PCI}/{function}/dev_id")).isdigit():
+                    chip.index = int(number[:4])
             text = await self._ask("npu-smi", ("info",))
             shown = {npu.bdf: npu for npu in npu_smi.info(text or "")}
             self._silent = 0 if shown else self._silent + 1
@@ -136,6 +154,7 @@ class AscendSource(Source):
                 why = self._lost(bdf, chip, bdf in present, shown, settled=settled)
                 lost += bool(why)
                 chip.npu = shown.get(bdf)
+                chip.index = chip.npu.device if chip.npu else chip.index
                 emit(self._gpu(bdf, chip, why))
             await self._details(whole=whole)
             if settled or (len(self._chips) - lost, lost) == self._count:
@@ -166,16 +185,16 @@ class AscendSource(Source):
                 await self._counters(chip, npu)
             if npu.health != "OK":
                 where = ("info", "-t", "health", "-i", str(npu.card), "-c", str(npu.chip))
-                text = await self._ask("npu-smi", where)
-                if text is not None:
-                    codes, said = npu_smi.health(text)
-                    self._emit(self._faults(bdf, npu, codes, said))
+                codes, said = npu_smi.health(await self._ask("npu-smi", where) or "") or (None, "")
+                self._emit(self._faults(bdf, chip, npu, codes, said))
             else:
-                self._emit(self._faults(bdf, npu, (), ""))
+                self._emit(self._faults(bdf, chip, npu, (), ""))
             if chip.values and (whole or chip.values != chip.told):
                 chip.told = dict(chip.values)
                 self._emit(GpuHealth(index=chip.index, bdf=bdf, values=chip.told, mono_s=self._host.mono_s()))
         self._next += 1
+        for name in list(self._hung):
+            self._answered(name)
 
     async def _counters(self, chip: _Chip, npu: Npu) -> None:
         text = await self._ask("npu-smi", ("info", "-t", "ecc", "-i", str(npu.card), "-c", str(npu.chip)))
@@ -184,8 +203,15 @@ class AscendSource(Source):
         if up is not None:
             chip.values["link.roce.0.state"] = int(up)
 
-    def _faults(self, bdf: str, npu: Npu, codes: tuple[str, ...], said: str) -> NpuFaults:
-        return NpuFaults(bdf=bdf, health=npu.health, codes=codes, said=said, mono_s=self._host.mono_s())
+    def _faults(self, bdf: str, chip: _Chip, npu: Npu, codes: tuple[str, ...] | None, said: str) -> NpuFaults:
+        return NpuFaults(
+            bdf=bdf,
+            index=chip.index,
+            health=npu.health,
+            codes=codes,
+            said=said,
+            mono_s=self._host.mono_s(),
+        )
 
     def _gpu(self, bdf: str, chip: _Chip, lost: str) -> Gpu:
         npu = None if lost else chip.npu
@@ -217,6 +243,7 @@ class AscendSource(Source):
             lost=lost,
             expected=self._expected or len(self._chips),
             basis="config" if self._expected else "pci",
+            by="npu-smi",
             mono_s=self._host.mono_s(),
         )
 
@@ -225,22 +252,43 @@ class AscendSource(Source):
 
     async def _run(self, name: str, args: Sequence[str]) -> str | None:
         path = self._options.npu_smi if name == "npu-smi" else self._options.hccn_tool
-        if name != "npu-smi" and not path.exists():
+        if name in self._late or (name != "npu-smi" and not path.exists()):
+            return None
+        if (left := self._left.get(name)) is not None and left.returncode is None:
+            self._hangs(name, args)
             return None
         try:
             ran = await tool.run(
                 (str(path), *args), deadline_s=self._deadline_s, env=_ENV, max_bytes=_MOST_BYTES
             )
-        except tool.Late:
-            self._hung.add(name)
-            self._state(name, "hung", " ".join(args))
+        except tool.Late as late:
+            if late.left is not None:
+                self._left[name] = late.left
+            self._hangs(name, args)
             return None
         except Refused as error:
             raise OSError(str(error)) from error
-        if name in self._hung:
-            self._hung.discard(name)
-            self._state(name, "answers", "")
+        self._hung.get(name, {}).pop(args, None)
+        self._answered(name)
         return ran.out if ran.status == 0 else None
+
+    def _hangs(self, name: str, args: Sequence[str]) -> None:
+        self._late.add(name)
+        self._hung.setdefault(name, {})[args] = self._next
+        self._state(name, "hung", " ".join(args))
+
+    def _answered(self, name: str) -> None:
+        """It answers again when it has answered all that it hung at, or a round through all NPUs did without that: it may hang at
+        one of them, and answer for the others in each turn.
+        """
+        hung = self._hung.get(name)
+        if hung is None:
+            return
+        for args in [args for args, turn in hung.items() if self._next - turn > max(1, len(self._chips))]:
+            del hung[args]
+        if not hung:
+            del self._hung[name]
+            self._state(name, "answers", "")
 
     def _state(self, name: str, state: str, args: str) -> None:
         self._emit(

@@ -16,9 +16,9 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 from agent.collectors.samples_node import NvmeHealth
-from agent.contract.smart_log import PAGE, PAGE_BYTES, smart_log
+from agent.contract.smart_log import PAGE, PAGE_BYTES, SmartLog, smart_log
 from agent.host import Host
-from agent.options import at_most, option
+from agent.options import off_or, option
 from agent.sources.apart import Apart
 from agent.sources.base import Emit, Source, SourceSetup
 
@@ -47,7 +47,7 @@ class NvmeSourceOptions:
         "CAP_SYS_ADMIN (gpuward-agent.service.d/nvme.conf or hands.conf) and wakes a disk that sleeps",
         unit="s",
         least=0,
-        check=at_most(3600),  # what is still wrong is told each hour
+        check=off_or(10, 3600),  # what is still wrong is told each hour
     )
 
 
@@ -109,9 +109,10 @@ class NvmeSource(Source):
         def take(name: str, asked: _Asked) -> None:
             if isinstance(asked, PermissionError):
                 refused.append(asked)
-            # A controller that is gone, reset or without such a page tells nothing here; of the first two the kernel tells.
-            elif isinstance(asked, bytes):
-                emit(self._health(name, asked, 0.0))
+            # A controller that is gone, reset, without such a page or without anything in it tells nothing here; of the first
+            # two the kernel tells.
+            elif isinstance(asked, bytes) and (log := smart_log(asked)) is not None:
+                emit(self._health(name, log, 0.0))
 
         silent = await self._questions.ask(
             {name: partial(self._asked, f"/dev/{name}") for name in names}, take
@@ -137,10 +138,10 @@ class NvmeSource(Source):
         except OSError as error:
             return error
 
-    def _health(self, name: str, page: bytes | None, waited_s: float) -> NvmeHealth:
+    def _health(self, name: str, log: SmartLog | None, waited_s: float) -> NvmeHealth:
         return NvmeHealth(
             name=name,
-            log=None if page is None else smart_log(page),
+            log=log,
             waited_s=waited_s,
             model=self._host.read(f"{CLASS}/{name}/model"),
             serial=self._host.read(f"{CLASS}/{name}/serial"),

@@ -79,6 +79,7 @@ _NAMES: tuple[tuple[re.Pattern[str], Meaning, str], ...] = tuple(
         ),
     )
 )
+_COLD = re.compile(r"\btemperature\b.*\blow\b|\blow\b.*\btemperature\b", re.IGNORECASE)
 _SEVERITIES = {
     "info": Severity.INFO,
     "warning": Severity.WARNING,
@@ -135,7 +136,9 @@ def fact(event: UfmEvent, what: Meaning, counter: str, *, side: str) -> Fact:
         case Meaning.UNHEALTHY:
             return Fact(kind=vocabulary.UFM_UNHEALTHY, severity=Severity.ERROR, data=common | {"side": side})
         case Meaning.HOT:
-            return Fact(kind=vocabulary.UFM_HOT, severity=event.severity, data=common | {"side": side})
+            # Of a module that is too cold UFM has an alarm of its own: it is not hot.
+            severity = Severity.INFO if _COLD.search(event.name) else event.severity
+            return Fact(kind=vocabulary.UFM_HOT, severity=severity, data=common | {"side": side})
         case Meaning.SM_CHANGED:
             return Fact(kind=vocabulary.UFM_SM_CHANGED, severity=Severity.WARNING, data=common)
         case Meaning.SWITCH_DOWN:

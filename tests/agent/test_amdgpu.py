@@ -205,6 +205,26 @@ def test_files_that_say_nothing_are_not_zero(node: Node) -> None:
     assert (node.gpu().answers, node.gpu().lost, node.gpu().utilization) == (False, "", None)
 
 
+@pytest.mark.parametrize("value", [255, 0x7FFF, 0xFF38, 0xFFFE, 0xFFFF])
+def test_a_temperature_that_no_gpu_can_have_is_none(node: Node, value: int) -> None:
+    """A sensor that is broken: all of a fleet may have it, with one firmware."""
+    node.metrics(lambda table: struct.pack_into("<HH", table, 4, value, value))
+    for _ in range(10):
+        assert node.after(10) == []
+    assert node.gpu().temperature_c is None
+
+
+@pytest.mark.parametrize("ones", [2**32 - 1, 2**64 - 1])
+def test_a_counter_of_all_ones_is_a_register_that_could_not_be_read(node: Node, ones: int) -> None:
+    """Just as the GPU leaves the bus, or is reset; what it counts before and after is the same."""
+    before = (node.root / FOLDER / "ras/umc_err_count").read_text()
+    node.write("ras/umc_err_count", f"ue: {ones}\nce: {ones}\n")
+    node.write("pcie_replay_count", f"{ones}\n")
+    assert node.after(60) == []
+    node.write("ras/umc_err_count", before)
+    assert node.after(60) == []
+
+
 def test_heat_that_slows_it_down(node: Node) -> None:
     """The accumulators of throttling grow from sample to sample; its power limit is ordinary."""
 
@@ -255,6 +275,36 @@ def test_a_suspended_gpu_is_not_woken(node: Node) -> None:
     node.write("power/runtime_status", "suspended\n")
     assert node.after(60) == []
     assert (node.gpu().answers, node.gpu().lost, node.gpu().power_w) == (False, "", None)
+
+
+@pytest.mark.parametrize("shift", [0, 28])
+def test_a_partitioned_gpu_has_the_processes_of_all_its_partitions(node: Node, shift: int) -> None:
+    """Else memory that jobs have in the others is held by nobody. Their number stands in the bits of the function, or above."""
+    kfd = node.root / "sys/class/kfd/kfd"
+    assert [one.pid for one in node.gpu().processes] == [48211]
+    for partition in range(1, 8):
+        folder = kfd / f"topology/nodes/{20 + partition}"
+        folder.mkdir()
+        location = 0x1B00 | partition << shift
+        (folder / "properties").write_text(f"domain 0\nlocation_id {location}\n")
+        (folder / "gpu_id").write_text(f"{900 + partition}\n")
+    for pid, megabytes in ((70, {903: 5, 904: 6}), (48211, {907: 1})):
+        (kfd / f"proc/{pid}").mkdir(exist_ok=True)
+        for number, size in megabytes.items():
+            (kfd / f"proc/{pid}/vram_{number}").write_text(f"{size << 20}\n")
+    assert node.after(60) == []
+    held = {one.pid: one.memory_mb for one in node.gpu().processes}
+    assert held == {70: 11, 48211: (170 << 10) + 1}
+
+
+def test_a_gpu_that_the_kfd_does_not_have_is_not_held_by_nobody(node: Node) -> None:
+    """Its memory is in use, and nobody can say by whom."""
+    for folder in (node.root / "sys/class/kfd/kfd/topology/nodes").iterdir():
+        shutil.rmtree(folder)
+    node.write("mem_info_vram_used", f"{100 << 30}\n")
+    for _ in range(60):
+        assert not [one for one in node.after(60) if one.kind == "gpu.orphaned"]
+    assert not node.gpu().holders_known
 
 
 def test_foreign_processes_and_names_are_taken_as_they_are(node: Node) -> None:

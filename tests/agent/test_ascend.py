@@ -233,6 +233,31 @@ def test_nothing_is_asked_where_there_is_no_npu() -> None:
     assert AscendSource.of(SourceSetup(host=Host(root=NODE), config=off)) is None
 
 
+async def test_an_npu_has_the_number_by_which_people_find_it(npus: Npus) -> None:
+    """That of npu-smi and of the driver, not its place on the bus: by that another card would be exchanged."""
+    samples: list[Sample] = []
+    await npus.source.turn(samples.append, whole=True)
+    numbers = {one.bdf: one.index for one in samples if isinstance(one, Gpu)}
+    driver = {address[:-2]: number for number, address in npu_numbers(Host(root=NODE)).items()}
+    shown = {one.bdf: one.card for one in npu_smi.info((NODE / "recorded/npu-smi info").read_text())}
+    assert numbers == driver == shown
+    npus.replace("npu-smi info", "3     910B3               | OK   ", "3     910B3               | Alarm")
+    npus.prints("npu-smi info -t health -i 3 -c 0", "Error Code : 80E18402\n")
+    (told,) = await npus.turn()
+    assert told.evidence == f"NPU 3 {NPU}: fault 80E18402 (separate_npu)"
+
+
+async def test_an_npu_that_no_tool_has_shown_has_the_drivers_number(tmp_path: Path) -> None:
+    """Or none: a made-up one would be another NPU's."""
+    npus = Npus(tmp_path)
+    npus.prints("npu-smi info", "")
+    (npus.root / "sys/bus/pci/devices/0000:41:00.0/dev_id").unlink()
+    samples: list[Sample] = []
+    await npus.source.turn(samples.append)
+    numbers = {one.bdf: one.index for one in samples if isinstance(one, Gpu)}
+    assert (numbers[NPU], numbers["0000:41:00"]) == (3, -1)
+
+
 def test_the_drivers_numbers_are_addresses_here() -> None:
     """So that its lines are about an NPU."""
     assert npu_numbers(Host(root=NODE))[3] == f"{NPU}.0"
@@ -275,8 +300,9 @@ def test_no_text_breaks_the_parsers(text: str) -> None:
 def test_codes_and_numbers_are_bounded() -> None:
     """However many a tool prints."""
     flood = "".join(f"Error Code : {code:08X}\n" for code in range(1000))
-    codes, _ = npu_smi.health(flood)
-    assert len(codes) == 64
+    said = npu_smi.health(flood)
+    assert said is not None
+    assert len(said[0]) == 64
     assert npu_smi.ecc(f"HBM Double Bit Error Count : {'9' * 50}\n") == {}
     assert npu_smi.info("| 0 x | OK | 1.0 2 0 |\n| 0 | 0000:C1:00.0 | 0 0 / 0 1 / 2 |\n" * 500) != []
     assert len(npu_smi.info("| 0 x | OK | 1.0 2 0 |\n| 0 | 0000:C1:00.0 | 0 0 / 0 1 / 2 |\n" * 500)) == 64

@@ -66,6 +66,17 @@ def test_a_file_and_overrides_are_read(tmp_path: Path) -> None:
         ('job_nan_loss = "yes"', "job_nan_loss must be a true or false"),
         ("job_nan_loss = 1", "job_nan_loss must be a true or false"),
         ("beat_interval_s = 600", "beat_interval_s must be 60 or less, not 600"),
+        ("amd_interval_s = 1e12", "amd_interval_s must be less than 1e+12, not 1000000000000.0"),
+        # In another unit, or a slip: asked without a pause, over a bus that all interfaces wait for.
+        ("optics_interval_s = 0.6", "optics_interval_s must be 10 or more, or 0 for off, not 0.6"),
+        ("nvme_interval_s = 5", "nvme_interval_s must be 10 or more, or 0 for off, not 5"),
+        ("nvme_interval_s = 86400", "nvme_interval_s must be 3600 or less, or 0 for off, not 86400"),
+        ("ascend_interval_s = 0.03", "ascend_interval_s must be 5 or more, or 0 for off, not 0.03"),
+        ("amd_interval_s = 0.01", "amd_interval_s must be 0.5 or more, or 0 for off, not 0.01"),
+        # It would be looked for in the folder in which the agent was started, and left out.
+        ('npu_smi = "npu-smi"', "npu_smi must be an absolute path, not 'npu-smi'"),
+        ('hccn_tool = "bin/hccn_tool"', "hccn_tool must be an absolute path, not 'bin/hccn_tool'"),
+        ('ib_tools = "sbin"', "ib_tools must be an absolute path, not 'sbin'"),
         ("disk_full_percent = 950", "disk_full_percent must be 100 or less, not 950"),
         ('mounts = ["/home", "lustre"]', "mounts must be an absolute path, not 'lustre'"),
         ("disk_full_percent = -1", "disk_full_percent must be 0 or more"),

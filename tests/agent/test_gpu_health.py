@@ -246,6 +246,26 @@ def test_missing_gpus_are_counted_by_edges() -> None:
     assert [(d["missing"], d["unnamed"]) for _, _, d in reported] == [(1, 0), (2, 1), (0, 0)]
 
 
+@pytest.mark.parametrize(
+    ("basis", "of_all", "told"),
+    [
+        pytest.param("pci", 8, [(15, 16, 1), (16, 16, 0)], id="by the bus"),
+        pytest.param("config", 16, [(8, 16, 8), (16, 16, 0), (15, 16, 1), (16, 16, 0)], id="by the operator"),
+    ],
+)
+def test_two_makers_gpus_in_one_node_are_counted_together(
+    basis: str, of_all: int, told: list[tuple[int, int, int]]
+) -> None:
+    """Each by its own source, turn after turn: else one that is missing is back with the next count of the others."""
+    samples = [
+        GpuCount(answering=answering, lost=8 - answering, expected=of_all, basis=basis, by=by)
+        for amd in (8, 7, 7, 7, 8)
+        for by, answering in (("amdgpu", amd), ("npu-smi", 8))
+    ]
+    reported = events_of(GpuStateCollector(), samples)
+    assert [(d["gpus"], d["expected"], d["missing"]) for _, _, d in reported] == told
+
+
 @pytest.mark.parametrize("bit", [1 << n for n in range(20)])
 def test_events_are_reported_by_their_name(bit: int) -> None:
     """XIDs, clocks, P-states and unknown ones are not this collector's."""

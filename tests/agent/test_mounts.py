@@ -120,6 +120,27 @@ def test_full_file_systems(samples: list[Mount], says: list[str]) -> None:
     assert [f"{'+' if d.data['full'] else '-'}{d.data['what']}" for d in unsent_events] == says
 
 
+def test_a_large_disk_at_the_border_is_full_once() -> None:
+    """A day of a scratch disk of 2 TB with 64 GiB left, more or less: jobs write and delete. It is over with a quarter more."""
+    collector, gib = MountCollector(MountOptions()), 1 << 30
+
+    def told(at_s: float, free: float) -> list[bool]:
+        scratch = Mount(
+            path="/scratch",
+            fstype="xfs",
+            remote=False,
+            state="ok",
+            total_bytes=2000 * gib,
+            free_bytes=int(free * gib),
+            mono_s=at_s,
+        )
+        return [bool(one.data["full"]) for one in events_of(collector, scratch)]
+
+    day = [told(30.0 * turn, 64 + (turn * 7 % 29 - 14) / 2) for turn in range(2880)]
+    assert sum(day, []) == [True] * 24, "when it begins, and each hour"  # noqa: RUF017
+    assert told(90_000, 81) == [False]
+
+
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """statvfs of /lustre does not return until the event is set; of /soft ware it fails."""

@@ -79,6 +79,29 @@ def test_any_page_is_read_and_judged(made: bytes) -> None:
     events_of(NvmeCollector(), NvmeHealth(name="nvme0", log=smart_log(made)))
 
 
+@pytest.mark.parametrize("byte", [0x00, 0xFF, 0x5A])
+async def test_a_page_that_nobody_filled_says_nothing(tmp_path: Path, byte: int) -> None:
+    """Else its zeros clear the counters, and the next page seems to tell of new errors, for which the node is drained; its ones
+    are every condition at once.
+    """
+    pages = [page(media_errors=5), bytes((byte,)) * PAGE_BYTES, page(media_errors=5), page(media_errors=5)]
+    watched, collector = source(machine(tmp_path, nvme0="pcie live"), lambda _: pages.pop(0)), NvmeCollector()
+    for _ in range(4):
+        found = [one for one in await once(watched) if isinstance(one, NvmeHealth)]
+        assert events_of(collector, *found) == []
+
+
+def test_fields_that_say_nothing_are_not_read() -> None:
+    """Counters of all ones, a temperature of 0 K, a threshold of spare above 100 %."""
+    odd = {"media_errors": 2**128 - 1, "critical_min": 2**32 - 1, "kelvin": 0, "threshold": 255}
+    collector = NvmeCollector()
+    assert events_of(collector, disk(media_errors=5), disk(600, **odd), disk(1200, media_errors=5)) == []
+    assert collector.remembered() == {"S64H": {"media_errors": 5, "critical_temperature_min": 0}}
+    (told,) = events_of(collector, disk(1800, warning=1, **odd))
+    assert not {"media_errors", "temperature_c"} & told.data.keys()
+    assert told.evidence.endswith("spare 100 % (threshold 255 %), 7 % of its life used")
+
+
 def test_a_page_of_another_length_is_refused() -> None:
     """With its length."""
     with pytest.raises(ValueError, match="512 bytes, not 511"):

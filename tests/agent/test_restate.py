@@ -80,7 +80,7 @@ BOND = Bond(
 )  # fmt: skip
 MOUNT = Mount(path="/lustre", fstype="lustre", remote=True, state="ok", total_bytes=100, free_bytes=50, files=100,
               files_free=50)  # fmt: skip
-DISK = NvmeHealth(name="nvme0", log=smart_log(bytes(PAGE_BYTES)))
+DISK = NvmeHealth(name="nvme0", log=smart_log(bytes((0, 55, 1, 100, 10)).ljust(PAGE_BYTES, b"\0")))
 OPTICS = Optics(
     link="eth2", module=OpticsModule(layout="SFP", vendor="", part="", revision="", serial="", lanes={})
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -87,6 +88,26 @@ async def test_a_tool_that_is_cancelled_while_it_starts_is_killed_whole(tmp_path
     pids = tmp_path / "pids"
     for pid in pids.read_text().split() if pids.exists() else []:
         await _until_ended(int(pid))
+
+
+async def test_a_tool_that_leaves_its_output_to_a_daemon(tmp_path: Path) -> None:
+    """It has ended, with what it printed; and nothing of it stays open here, though the daemon, in a session of its own, does."""
+    script = f"setsid sh -c 'echo $$ >> {tmp_path}/pids; exec sleep 60' & echo printed; exit 3"
+    open_before = _open_files()
+    try:
+        for _ in range(3):
+            ran = await tool.run([SH, "-c", script], deadline_s=1, grace_s=0.1)
+            assert (ran.status, ran.out) == (3, "printed\n")
+        async with asyncio.timeout(60):
+            while _open_files() > open_before:
+                await asyncio.sleep(0.01)
+    finally:
+        for pid in (tmp_path / "pids").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def _open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def _pid(path: Path) -> int:

@@ -141,7 +141,7 @@ def test_flags_of_an_sfp(
 
 def test_what_an_sfp_does_not_implement_is_not_believed() -> None:
     """Byte 93 says what its flags mean; with an external calibration its values need a table."""
-    loud = {**SFP, SFP_DIAGNOSTICS: b"\xff" * HALF_BYTES}
+    loud = changed({**SFP, SFP_DIAGNOSTICS: b"\xff" * HALF_BYTES}, SFP_DIAGNOSTICS, 110, 0xFE)
     assert module(changed(loud, LOWER, 93, 0x00)).flags == ()
     assert module(changed(loud, LOWER, 93, 0x00)).dark == ()
     external = module(changed(loud, LOWER, 92, 0x58))
@@ -215,6 +215,57 @@ def test_lanes_of_an_osfp_that_carry_no_traffic() -> None:
     unfed = changed(ill, LANES, 136, 0x0E)
     assert {lane for what, lane in told(unfed) if what == "transmit_low"} == {1}
     assert module(changed(OSFP, LANES, 147, 0xF4)).dark == (3,)
+
+
+def _two_links(dark: int) -> Memory:
+    """The module as two cards share it, lanes 1 and 2 each's, 3 and 4 the other's; without light on these lanes, as they say."""
+    memory = changed(changed(OSFP, LANES, 147, dark), LANES, 150, dark)
+    for lane, path in ((1, 0), (2, 0), (3, 2), (4, 2)):
+        memory = changed(memory, LANES, 205 + lane, 0x10 | path << 1)
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("dark", "missing"), [(0x00, ()), (0x0C, ()), (0x08, (4,)), (0x0F, (1, 2, 3, 4)), (0x0E, (2,))]
+)
+def test_a_link_that_shares_a_module_is_not_the_others(dark: int, missing: tuple[int, ...]) -> None:
+    """The other one's far end is off: no lane of its data path has light, which is no fault of this module. Where none has any,
+    they all count.
+    """
+    found = module(_two_links(dark))
+    assert found.dark == missing
+    assert {lane for what, lane in told(_two_links(dark)) if what == "receive_low"} == set(missing)
+    assert {lane for lane, one in found.lanes.items() if one.receive_uw is None} == {
+        lane for lane in range(1, 5) if dark >> (lane - 1) & 1 and lane not in missing
+    }
+    assert all(one.transmit_uw for one in found.lanes.values())
+
+
+@pytest.mark.parametrize(
+    ("memory", "where", "at", "noise"),
+    [(SFP, SFP_DIAGNOSTICS, 110, range(112, 118)), (QSFP, LOWER, 2, range(3, 15))],
+)
+def test_a_module_that_is_not_ready_tells_its_name_only(
+    memory: Memory, where: Half, at: int, noise: range
+) -> None:
+    """Just plugged in, its flags are those of a module without power."""
+    for byte in noise:
+        memory = changed(memory, where, byte, 0xFF)
+    found = module(changed(memory, where, at, 0x01))
+    assert (found.vendor, found.part) == (module(memory).vendor, module(memory).part)
+    assert (found.flags, found.dark, dict(found.lanes), found.temperature_c) == ((), (), {}, None)
+
+
+def test_what_a_qsfp_does_not_measure_is_not_zero() -> None:
+    """Older ones do not measure the light that they send; a person would take -40 dBm for a dead laser."""
+    silent = QSFP
+    for byte in (22, 23, *range(50, 58)):
+        silent = changed(silent, LOWER, byte, 0)
+    assert module(silent).temperature_c is None
+    assert {one.transmit_uw for one in module(silent).lanes.values()} == {None}
+    says_so = changed(silent, UPPER, 220, 0x24)
+    assert module(says_so).temperature_c == 0.0
+    assert {one.transmit_uw for one in module(says_so).lanes.values()} == {0.0}
 
 
 def test_monitors_that_an_osfp_does_not_have() -> None:

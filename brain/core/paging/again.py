@@ -5,6 +5,8 @@ Whoever was called for it the first time knows of it. A leaf switch that dies si
 news; when it stays down it is one as urgent as the first time, with repeats and escalation. Decision 85.
 """
 
+import re
+
 from agent.contract.counted import span
 from brain.core import ids
 from brain.core.context import Context
@@ -12,6 +14,7 @@ from brain.core.paging import alerts, chains
 from brain.core.state import Incident
 
 _BACK = "it is back"
+_EVIDENCE = re.compile(r"(gpuward evidence \S+?)\.r[0-9]+\.s[0-9]+\.a[0-9]+")
 CALLED_S = 900.0  # whoever was called so short a time ago knows of it
 DAILY_S = 86_400.0  # how often people hear that it comes and goes
 
@@ -66,6 +69,11 @@ def is_there_again(ctx: Context, incident: Incident) -> None:
         name, 0.0
     ) > ctx.now + _patience_s(ctx):
         ctx.set_timer(name, ctx.now + _patience_s(ctx))
+
+
+def gist(text: str) -> str:
+    """What a page says, whichever attempt's evidence it names: each attempt keeps its own, which is no news by itself."""
+    return _EVIDENCE.sub(r"\1", text)
 
 
 def words(ctx: Context, incident: Incident, text: str) -> str:

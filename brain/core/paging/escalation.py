@@ -100,7 +100,7 @@ def _is_missing(ctx: Context, to: str) -> bool:
 
 def _is_said(ctx: Context, incident: Incident, to: str, text: str) -> bool:
     """Whether this news was told before; remembers it. What was told when it was open before is told when it lasts this time."""
-    pages, news = incident.pages, f"{to}: {text}"
+    pages, news = incident.pages, f"{to}: {again.gist(text)}"
     if news in pages.said:
         return True
     if again.is_back(ctx, incident) and news in pages.said_before and not again.is_news(ctx, incident):

@@ -9,8 +9,10 @@ from brain.core.engine import Engine
 from brain.core.incidents import OVER, TRANSITIONS, IncidentTrigger
 from brain.core.inputs import NodeState, Pulse
 from brain.core.pack.actions import ACTIONS
+from brain.core.pack.spec import Mode, ModeSetting, Settings
 from brain.core.state import Incident, IncidentState
 from tests.brain.world import GPU, Story, pack
+from tests.shipped import shipped_pack
 
 HOUR = 3600.0
 LINK = "link/eth1"
@@ -121,6 +123,21 @@ def test_how_often_people_hear_of_it(pauses: list[float], told: int) -> None:
     story.run(at + HOUR)
     assert sum("it is back" in text for text in news(story)) == told
     assert only(story).times > len(pauses) / 2
+
+
+def test_evidence_that_is_kept_each_time_is_no_news() -> None:
+    """A tool that hangs every ten minutes, all day: each time its evidence is kept, under a name of its own. It was a page each
+    time.
+    """
+    story = Story(shipped_pack(Settings(modes=(ModeSetting(mode=Mode.AUTO),))))
+    for turn in range(6 * 24):
+        at = 10 + turn * 600.0
+        story.event(at, "gpu.tool_hung", tool="npu-smi", waited_s=20.0, times=turn + 1)
+        story.event(at + 300, "gpu.tool_answers", tool="npu-smi", after_s=300.0)
+    story.run(25 * HOUR)
+    assert len([action for _, action in story.actions() if action == "evidence.collect"]) > 100
+    told = [text for text in news(story) if "gpuward has no remedy" in text or "tool that hangs" in text]
+    assert 2 <= len(told) <= 4
 
 
 def test_it_is_told_when_it_lasts() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.contract.errors import ConfigError
+from agent.contract.messages import Severity
 from brain.core.inputs import Reported
 from brain.core.pack.lint_symptoms import KINDS
 from brain.ufm.client import Ufm, ufms
@@ -75,6 +76,27 @@ async def test_a_new_event_is_published_once_and_at_its_cable(
     assert listener.got[0].id == "ufm:a:20260101000002:2"
     for one in listener.got:
         assert {field.name for field in KINDS[one.kind].fields if field.always} == set(one.data), one.kind
+
+
+@pytest.mark.parametrize(
+    ("name", "severity", "hot"),
+    [
+        ("Cable Temperature High", "Critical", True),
+        ("Cable Temperature Low", "Critical", False),
+        ("Cable Temperature Low", "Info", False),
+        ("Low Module Temperature", "Warning", False),
+    ],
+)
+async def test_a_module_that_is_too_cold_is_not_hot(
+    fake: FakeUfm, client: Ufm, tmp_path: Path, name: str, severity: str, hot: bool
+) -> None:
+    """UFM's alarm of it may be critical."""
+    listener = Listener(client, tmp_path / "last")
+    await listener.events.poll()
+    fake.event(2, "920", name, "00bb_1", severity)
+    await listener.events.poll()
+    (told,) = listener.got
+    assert (told.kind, told.severity is not Severity.INFO) == ("ufm.module_hot", hot)
 
 
 async def test_unknown_events_and_links_between_switches_are_counted_and_noted_once(
