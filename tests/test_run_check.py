@@ -90,8 +90,8 @@ def test_a_node_that_has_not_joined(text: str, tmp_path: Path) -> None:
             "brain",
             '[schedulers.k]\ntype = "kubernetes"\nserver = "https://k"\n',
             "draft.toml:3: schedulers.k.server: is not an option here (have: ca_file, conditions, conditions_every_s, context, "
-            "delete_emptydir_data, devices, evict_bare_pods, evict_wait_s, gpu_annotation, gpu_resource, in_cluster, keep_annotations, "
-            "kubeconfig, ",
+            "delete_emptydir_data, devices, evict_bare_pods, evict_wait_s, gpu_annotation, gpu_resource, in_cluster, "
+            "keep_annotations, kubeconfig, ",
         ),
         ("brain", '\n[schedulers.t]\ntype = "slrum"\n', "draft.toml:3: schedulers.t.type: unknown type"),
     ],
