@@ -85,6 +85,7 @@ def examine(rules_dir: Path, runbooks_dir: Path) -> Report:
 def _count(report: Report, pack: Pack) -> None:
     from_rules = {name for rule in pack.rules for name in lint.symptoms_of(rule)}
     counted = {symptom.of for symptom in pack.symptoms}
+    counted |= {name for one in pack.runbooks for name in (one.alone_if, one.only_while)}
     report.symptoms_used = sum(symptom.name in from_rules | counted for symptom in pack.symptoms)
     led_to = {rule.runbook for rule in pack.rules if rule.runbook}
     led_to |= {one.for_several for one in pack.runbooks if one.for_several and one.name in led_to}

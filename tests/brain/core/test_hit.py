@@ -313,7 +313,7 @@ def test_how_a_job_reads(job: JobSeen, on: int, text: str) -> None:
     assert hit_words.sentence(line) == text
 
 
-@pytest.mark.parametrize("seed", [1, 4, 7, 8, 14, 15, 16, 17, 18])
+@pytest.mark.parametrize("seed", [1, 8, 14, 15, 16, 17, 18, 22, 25])
 def test_no_random_story_goes_another_way_for_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same story, with people asking who is hit and without: the same steps, pages and timers at the same times.
 

@@ -15,6 +15,7 @@ from tests.shipped import shipped_pack
 
 GPU = "gpu/0000:3b:00"
 _DEAD, _WAITS = "drain: scheduler.drain(fault=dead)", "drain and wait: scheduler.drain(fault=degraded)"
+_CYCLE = "power cycle: bmc.power_cycle()"
 _RESET, _REBOOT, _PAGE = f"reset: gpu.reset(gpu={GPU})", "reboot: node.reboot()", "oncall: page"
 
 
@@ -41,13 +42,13 @@ def wants(action: int, name: str) -> UnsentEvent:
 @pytest.mark.parametrize(
     ("action", "name", "remedies"),
     [
-        (1, "reset", [_DEAD, _RESET, _REBOOT]),
-        (2, "reboot", [_DEAD, _REBOOT]),
-        (3, "drain_p2p", [_WAITS, _RESET, _REBOOT]),
-        (4, "drain_and_reset", [_WAITS, _RESET, _REBOOT]),
+        (1, "reset", [_DEAD, _RESET, _REBOOT, _CYCLE]),
+        (2, "reboot", [_DEAD, _REBOOT, _CYCLE]),
+        (3, "drain_p2p", [_WAITS, _RESET, _REBOOT, _CYCLE]),
+        (4, "drain_and_reset", [_WAITS, _RESET, _REBOOT, _CYCLE]),
         (5, "recover_imex_domain", [_DEAD]),
-        (6, "bus_reset", [_DEAD, _REBOOT]),
-        (7, "system_reboot", [_DEAD, _REBOOT]),
+        (6, "bus_reset", [_DEAD, _REBOOT, _CYCLE]),
+        (7, "system_reboot", [_DEAD, _REBOOT, _CYCLE]),
     ],
 )
 def test_rungs_that_do_not_fit_the_situation_are_left_out_of_the_plan(

@@ -127,10 +127,10 @@ def test_an_end_that_is_not_delivered_yet_is_not_lost_by_the_alert_of_another_on
     assert not story.engine.state.incidents
 
 
-def of_operators() -> Pack:
+def of_operators(text: str = "a link is down. $evidence") -> Pack:
     """A link that is down: the scheduler's operators are told, then it is bounced, and then those on call are told."""
     look = Rung(name="collect", do="evidence.collect", params={"component": "$component"})
-    tell = Rung(name="operators", do="page", params={"to": "scheduler", "text": "a link is down. $evidence"})
+    tell = Rung(name="operators", do="page", params={"to": "scheduler", "text": text})
     books = [
         replace(one, rungs=(look, tell, *one.rungs)) if one.name == "bounce" else one
         for one in pack().runbooks
@@ -147,6 +147,9 @@ def test_who_has_not_heard_that_it_is_back_does_not_hear_its_end() -> None:
     assert told(story, "oncall")[-1] == "resolve"
     before = len(story.time.pages)
     story.heals = True
+    # The same words again would be no news, so soon after.
+    given = of_operators("a link is down again. $evidence")
+    story.time.feed(PackLoaded(id="pack-2", pack=replace(given, version="p2")), HOUR + 1)
     down(story, 2 * HOUR)
     story.run(8 * HOUR)
     assert only(story).times == 2

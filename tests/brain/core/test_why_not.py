@@ -245,7 +245,7 @@ def test_what_keeps_the_brain_from_knowing_more() -> None:
 @pytest.mark.parametrize(
     ("name", "scope", "hint"),
     [
-        ("gpu-lots", "node/n1", "no rule 'gpu-lots': did you mean gpu-idle, gpu-lost, gpu-lost-by-job?"),
+        ("gpu-lots", "node/n1", "no rule 'gpu-lots': did you mean gpu-lost, gpu-idle, gpu-lost-by-job?"),
         ("gpu-lost", "gpu/n9/0000:3b:00", "no node 'n9' (have: n1)"),
         ("gpu-lost", "gpu/n1", "no scope 'gpu/n1': a gpu is named gpu/n1/NAME"),
         ("gpu-lost", "node/n1", "gpu-lost is about a gpu, and node/n1 is a node: say gpu/n1/NAME"),

@@ -108,7 +108,7 @@ def test_what_each_end_of_a_step_leads_to() -> None:
 
 
 def test_a_ladder_climbs() -> None:
-    """A reset that does not help is followed by a reboot; a drained node is tested and given back, or people are told."""
+    """A reset that does not help is followed by a reboot and a power cycle; a drained node is tested and given back, or people are told."""
     tree = tree_of("reset-gpu", "gpu-fatal-xid")
     rungs = {tuple(f"{rung} {end.name}" for rung, end in way): one for way, one in tree.leaves()}
     healed = (
@@ -123,7 +123,7 @@ def test_a_ladder_climbs() -> None:
     one = rungs[healed]
     assert isinstance(one, Leaf)
     assert (one.verdict, one.out_of_service) == (WayEnd.HEALED, False)
-    lost = [one for way, one in rungs.items() if way[-1:] == ("reboot STAYS",) and isinstance(one, Leaf)]
+    lost = [one for way, one in rungs.items() if way[-1:] == ("power cycle STAYS",) and isinstance(one, Leaf)]
     assert lost
     assert all(one.verdict is WayEnd.PAGED and one.out_of_service for one in lost)
 
