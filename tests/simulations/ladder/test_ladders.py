@@ -108,7 +108,7 @@ def test_what_each_end_of_a_step_leads_to() -> None:
 
 
 def test_a_ladder_climbs() -> None:
-    """A reset that does not help is followed by a reboot and a power cycle; a drained node is tested and given back, or people are told."""
+    """Reset, reboot, power cycle; a drained node is tested and given back, or people are told."""
     tree = tree_of("reset-gpu", "gpu-fatal-xid")
     rungs = {tuple(f"{rung} {end.name}" for rung, end in way): one for way, one in tree.leaves()}
     healed = (
