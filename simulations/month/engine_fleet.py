@@ -20,6 +20,7 @@ from brain.core.pack.scheduler_kinds import SCHEDULER_LOST
 from brain.core.pack.spec import ModeSetting, Pack, Scalar, Settings
 from brain.core.rehearsal.timeline import Timeline
 from brain.core.state import Incident, IncidentState, Run, RunState
+from simulations.infrastructure import SCHEDULER
 from simulations.month.draw import FaultCase, Month, RackHold
 from simulations.month.laws import LawBrokenError, Watcher, story
 from simulations.month.people import People
@@ -134,13 +135,13 @@ class EngineFleet(Simulator):
 
     def _scheduler_says(self, node: str, now: float, *, lost: bool) -> None:
         given = Reported(
-            id=f"scheduler:simulated:{node}:{SCHEDULER_LOST}:{now}",
+            id=f"scheduler:{SCHEDULER}:{node}:{SCHEDULER_LOST}:{now}",
             source="scheduler",
             node=node,
             kind=SCHEDULER_LOST,
             component=NODE,
             severity=Severity.WARNING if lost else Severity.INFO,
-            data={"active": lost, "scheduler": "simulated", "text": "NOT_RESPONDING: Not responding"},
+            data={"active": lost, "scheduler": SCHEDULER, "text": "NOT_RESPONDING: Not responding"},
         )
         self.timeline.feed(given, now)
 

@@ -72,10 +72,11 @@ def mode(case: Case) -> Verdict | None:
         started = case.run.requested_by not in ("", SCHEDULE)
         if started and case.run.runbook.at_most is not Mode.APPROVE:
             return None  # the operator who started the run has agreed by that, where the runbook does not ask for more
-        wanted = _wanted(case, may.kept)
-        if may.wait_s and mode_of(case.ctx, case.run.runbook.name, case.run.node, Mode.AUTO) is Mode.AUTO:
-            return Verdict(answer=Decision.HOLD, gate="mode", reason=wanted, retry_s=may.wait_s)
-        return Verdict(answer=Decision.APPROVAL, gate="mode", reason=wanted)
+        auto = mode_of(case.ctx, case.run.runbook.name, case.run.node, Mode.AUTO) is Mode.AUTO
+        if may.wait_s and auto:
+            return Verdict(answer=Decision.HOLD, gate="mode", reason=may.kept, retry_s=may.wait_s)
+        reason = _wanted(case, may.kept if auto else "")
+        return Verdict(answer=Decision.APPROVAL, gate="mode", reason=reason)
     return None
 
 
@@ -83,7 +84,7 @@ def _wanted(case: Case, kept: str) -> str:
     """Why an approval is wanted, what `kept` the run from doing without one, and what became of the one that was given."""
     reason = f"{case.run.runbook.name} is in approve mode{taken_back(case.ctx, case.run.runbook.name)}"
     if kept:
-        reason = f"{reason} ({kept})"
+        reason = f"{case.run.runbook.name} needs an approval ({kept})"
     given, void = case.run.approved, approvals.void(case.ctx, case.run)
     if given is None or not void:
         return reason

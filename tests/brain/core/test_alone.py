@@ -28,6 +28,7 @@ class Site(Story):
         self.protected = ""
         self.knows = True
         self.answers = True
+        self.answered_by = "train"
         self.asked = 0
         super().__init__(
             replace(SHIPPED, settings=Settings(modes=(ModeSetting(mode=mode),), **given)), heals=False
@@ -50,6 +51,7 @@ class Site(Story):
                     jobs=self.jobs,
                     protected=self.protected,
                     why="" if self.knows else "it is down",
+                    scheduler=self.answered_by,
                 ),
             )
             return
@@ -103,7 +105,7 @@ def test_two_witnesses_and_no_job_need_no_person() -> None:
     site.lost(400)
     site.run(FALLS_SILENT - 15 + AFTER_S - 1)
     assert site.restarts() == []
-    assert "(it has not been silent for 15 minutes yet)" in site.held()
+    assert "wake-node may go on without an approval once n1 has been silent for 15 minutes" in site.held()
     site.run(FALLS_SILENT + AFTER_S + 700)
     assert site.restarts() == ["n1"]
     assert [one.state for one in site.incidents("node-unreachable")] != ["open"]
@@ -142,7 +144,7 @@ def test_one_witness_is_not_enough() -> None:
     site.silent()
     site.run(86_400)
     assert site.restarts() == []
-    assert "(not so: the scheduler hears nothing of the node either)" in site.wanted()
+    assert "(nothing says that the scheduler hears nothing of the node either)" in site.wanted()
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_a_scheduler_that_says_nothing_is_asked_for_five_minutes() -> None:
     site.silent()
     site.lost(400)
     site.run(FALLS_SILENT + AFTER_S + 200)
-    assert "the scheduler has not said what runs there" in site.held()
+    assert "if no job runs there: the scheduler is asked" in site.held()
     site.run(FALLS_SILENT + AFTER_S + 700)
     assert site.restarts() == []
     assert "the scheduler has not said what runs there" in site.wanted()
