@@ -24,6 +24,7 @@ def node(name: str, found: Mapping[str, Any], gpus: GpuResources, now_s: float) 
     annotations = (found.get("metadata") or {}).get("annotations") or {}
     cordoned = bool(spec.get("unschedulable"))
     by_us = ours(str(annotations.get(REASON) or ""))
+    theirs = cordoned and not by_us
     unready = (
         bool(ready) and ready.get("status") != "True" and not cordoned
     )  # a node in somebody's hands restarts
@@ -36,8 +37,8 @@ def node(name: str, found: Mapping[str, Any], gpus: GpuResources, now_s: float) 
         else "",
         unusable_s=_age_s(ready.get("lastTransitionTime"), now_s),
         why=why if unready else "",
-        lost=f"NotReady (not heard): {why}" if ready.get("status") == "Unknown" else "",
-        drained="cordoned" if cordoned and not by_us else "",
+        lost=f"NotReady (not heard): {why}" if ready.get("status") == "Unknown" and not theirs else "",
+        drained="cordoned" if theirs else "",
         gpus=there.total if there is not None else None,
         gpus_text=there.text if there is not None else "",
         plugin_down=there is not None and bool(there.plugins_gone),

@@ -9,7 +9,7 @@ from agent.contract.kinds import Kind
 from agent.contract.messages import Severity
 from brain.actions import kube_states, slurm_witness
 from brain.actions.kube_resources import GpuResources
-from brain.actions.marks import Mark, written
+from brain.actions.marks import REASON, Mark, written
 from brain.actions.slurm_cli import sinfo_flags
 from brain.actions.slurm_rows import NodeRow
 from brain.actions.witness import AGAIN_S, SETTLES_S, WAITS_S, NodeSaid, WaitingJob, Witness, ours
@@ -198,6 +198,24 @@ def pod(**more: Any) -> dict[str, Any]:
             ]
         },
     } | more
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "lost"),
+    [
+        ({}, {}, True),
+        ({"unschedulable": True}, {REASON: OURS}, True),
+        ({"unschedulable": True}, {}, False),
+        ({"unschedulable": True}, {REASON: "new cable"}, False),
+    ],
+)
+def test_a_node_that_kubernetes_does_not_hear(
+    spec: dict[str, Any], annotations: dict[str, str], *, lost: bool
+) -> None:
+    """Cordoned by us or not; none that a person has cordoned, who may have their hands in it."""
+    silent = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+    found = {"metadata": {"annotations": annotations}, "spec": spec, "status": {"conditions": [silent]}}
+    assert bool(kube_states.node("n1", found, GpuResources(), NOW_S).lost) is lost
 
 
 def test_pods_that_count() -> None:
