@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from agent.contract.messages import Scalar, Severity, clip
-from brain.core.pack import vocabulary
+from brain.core.pack import ufm_kinds
 
 
 class Meaning(StrEnum):
@@ -129,21 +129,21 @@ def fact(event: UfmEvent, what: Meaning, counter: str, *, side: str) -> Fact:
             return Fact(kind="ib.port_state", severity=Severity.WARNING, data=data)
         case Meaning.ERRORS:
             return Fact(
-                kind=vocabulary.UFM_PORT_ERRORS,
+                kind=ufm_kinds.UFM_PORT_ERRORS,
                 severity=Severity.WARNING,
                 data=common | {"counter": counter, "side": side},
             )
         case Meaning.UNHEALTHY:
-            return Fact(kind=vocabulary.UFM_UNHEALTHY, severity=Severity.ERROR, data=common | {"side": side})
+            return Fact(kind=ufm_kinds.UFM_UNHEALTHY, severity=Severity.ERROR, data=common | {"side": side})
         case Meaning.HOT:
             # Of a module that is too cold UFM has an alarm of its own: it is not hot.
             severity = Severity.INFO if _COLD.search(event.name) else event.severity
-            return Fact(kind=vocabulary.UFM_HOT, severity=severity, data=common | {"side": side})
+            return Fact(kind=ufm_kinds.UFM_HOT, severity=severity, data=common | {"side": side})
         case Meaning.SM_CHANGED:
-            return Fact(kind=vocabulary.UFM_SM_CHANGED, severity=Severity.WARNING, data=common)
+            return Fact(kind=ufm_kinds.UFM_SM_CHANGED, severity=Severity.WARNING, data=common)
         case Meaning.SWITCH_DOWN:
             return Fact(
-                kind=vocabulary.UFM_SWITCH_DOWN,
+                kind=ufm_kinds.UFM_SWITCH_DOWN,
                 severity=Severity.ERROR,
                 data=common | {"switch": event.object},
             )

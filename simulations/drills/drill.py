@@ -66,3 +66,10 @@ def first_healthy(candidates: list[str], machine: MachineState, what: str) -> st
             f"{machine.name} has no healthy {what} left: wait until it is repaired, or name another node"
         )
     return candidates[0]
+
+
+def healthy_gpu(machine: MachineState) -> str:
+    """The first GPU that is there and not idle. Refused when there is none."""
+    return first_healthy(
+        [gpu.bdf for gpu in machine.gpus.values() if gpu.present and not gpu.idle], machine, "GPU"
+    )

@@ -1,25 +1,22 @@
-"""Drills of GPUs, their driver and their jobs. Pure."""
+"""Drills of GPUs and their driver. Pure."""
 
-import re
 from typing import Any
 
-from agent.contract.messages import Severity, UnsentEvent
+from agent.contract.messages import Severity
 from simulations import changes as ch
 from simulations.changes import after
-from simulations.drills.drill import JOB, Drill, Plan, begin, first_healthy
+from simulations.drills.drill import JOB, Drill, Plan, begin, healthy_gpu
 from simulations.events import event
 from simulations.faults import Fault, Fix
 from simulations.state import MachineState
 
 GPU = "gpu/0000:45:00"  # the GPU that has the faults; a loss takes the first healthy GPU
-_ADDRESSES = tuple(MachineState(name="").gpus)
-_JOB_S = 1800.0  # how long the job of the drill with a straggler runs
 _FATAL = Severity.FATAL
 _INFO = Severity.INFO
 
 
 def _lost(machine: MachineState, *, dead: bool) -> Plan:
-    bdf = _healthy_gpu(machine)
+    bdf = healthy_gpu(machine)
     line = f"NVRM: Xid (PCI:{bdf}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
     return (
         after(0, ch.GpuLost(bdf=bdf, dead=dead)),
@@ -40,7 +37,7 @@ def _dead(machine: MachineState) -> Plan:
 
 
 def _needs_reset(machine: MachineState) -> Plan:
-    bdf = _healthy_gpu(machine)
+    bdf = healthy_gpu(machine)
     line = f"NVRM: Xid (PCI:{bdf}): 95, pid=1234, name=python3, Uncontained: FBHUB (0x1). RST: Yes, D-RST: No"
     fault = Fault(
         name=f"reset wanted {bdf}",
@@ -56,7 +53,7 @@ def _needs_reset(machine: MachineState) -> Plan:
 
 
 def _row_marked(machine: MachineState) -> Plan:
-    bdf = _healthy_gpu(machine)
+    bdf = healthy_gpu(machine)
     line = f"NVRM: Xid (PCI:{bdf}): 63, pid=1896, Row Remapper: New row marked for remapping, reset gpu to activate."
     rows: dict[str, Any] = {"failure": False, "corrected": 0, "uncorrected": 1, "banks_none": 0}
     fault = Fault(
@@ -70,7 +67,7 @@ def _row_marked(machine: MachineState) -> Plan:
 
 
 def _no_persistence(machine: MachineState) -> Plan:
-    bdf = _healthy_gpu(machine)
+    bdf = healthy_gpu(machine)
     fault = Fault(
         name=f"no persistence mode {bdf}",
         component=f"gpu/{bdf}",
@@ -82,11 +79,11 @@ def _no_persistence(machine: MachineState) -> Plan:
 
 
 def _idle_service(machine: MachineState) -> Plan:
-    return (after(0, ch.GpuIdles(bdf=_healthy_gpu(machine), unit="nvidia-persistenced.service")),)
+    return (after(0, ch.GpuIdles(bdf=healthy_gpu(machine), unit="nvidia-persistenced.service")),)
 
 
 def _holder_stuck(machine: MachineState) -> Plan:
-    component = f"gpu/{_healthy_gpu(machine)}"
+    component = f"gpu/{healthy_gpu(machine)}"
     stuck, over = (
         event(
             "gpu.holder_stuck", component, severity, active=active, processes=int(active), lasted_s=300.0 * active,
@@ -105,95 +102,6 @@ def _holder_stuck(machine: MachineState) -> Plan:
             repeat_s=300.0,
         )
     )(machine)
-
-
-def _stuck_job(machine: MachineState) -> Plan:
-    return (after(0, ch.GpuIdles(bdf=_healthy_gpu(machine), job=JOB)),)
-
-
-def _hung_job(machine: MachineState) -> Plan:
-    """The job runs; its log says that a collective hangs."""
-    fault = Fault(
-        name=f"hung job {JOB}",
-        component="node",
-        fixes=(Fix.END_JOB,),
-        target=JOB,
-        symptoms=(
-            event("job.nccl_error", f"job/{JOB}", what="timeout", job=JOB, file=f"/var/log/jobs/{JOB}.log"),
-        ),
-    )
-    return (after(0, ch.JobStarts(job=JOB)), *begin(fault)(machine))
-
-
-def _container_without_gpu(machine: MachineState) -> Plan:
-    """The job runs in a container, which has lost its GPUs after a `systemctl daemon-reload`."""
-    fault = Fault(
-        name=f"container of job {JOB}",
-        component="node",
-        fixes=(Fix.END_JOB,),
-        target=JOB,
-        symptoms=(
-            event(
-                "job.gpu_access", f"job/{JOB}", what="access_lost", job=JOB, file=f"/var/log/jobs/{JOB}.log"
-            ),
-        ),
-    )
-    return (after(0, ch.JobStarts(job=JOB)), *begin(fault)(machine))
-
-
-def _accused(_: MachineState) -> Plan:
-    """A job ends with a result that is not a number on one rank alone; the GPU passes its tests afterwards."""
-    found = event(
-        "job.nan_loss", f"job/{JOB}", what="not_reproducible", here=True, rank=3, device=3, job=JOB,
-        file=f"/var/log/jobs/{JOB}.log",
-    )  # fmt: skip
-    return (
-        after(0, ch.JobStarts(job=JOB)),
-        after(5, ch.AgentSays(unsent=found)),
-        after(60, ch.JobEnds(job=JOB)),
-    )
-
-
-def _minute(*slow: int) -> UnsentEvent:
-    """What the GPUs of a job did in a minute: those with these numbers run at low clocks."""
-    clocks = [1410 if number in slow else 1980 for number in range(8)]
-    return event(
-        "gpu.minute", "node", active=True, job=JOB, model="NVIDIA H100 80GB HBM3", gpus=" ".join(_ADDRESSES),
-        sm_mhz=" ".join(map(str, clocks)), power_w=" ".join("410" if mhz < 1980 else "690" for mhz in clocks),
-        busy=" ".join(["100"] * 8),
-    )  # fmt: skip
-
-
-def _straggler(machine: MachineState) -> Plan:
-    """A job runs on all nodes; five minutes later one GPU of the third becomes slow. The job ends after half an hour."""
-    third = re.search(r"(?:^|\D)0*3$", machine.name) is not None
-    over = event(
-        "gpu.minute", "node", _INFO, active=False, job=JOB, model="NVIDIA H100 80GB HBM3", gpus="", sm_mhz="", power_w="",
-        busy="",
-    )  # fmt: skip
-    fault = Fault(
-        name=f"figures of job {JOB}",
-        component="node",
-        fixes=(Fix.END_JOB,),
-        target=JOB,
-        symptoms=(_minute(2) if third else _minute(),),
-        recovery=(over,),
-        repeat_s=600.0,
-    )
-    begin_s = 400.0 if third else 0.0
-    return (
-        after(0, ch.JobStarts(job=JOB)),
-        after(0, ch.AgentSays(unsent=_minute())),
-        after(begin_s, ch.FaultBegins(fault=fault)),
-        after(_JOB_S, ch.JobEnds(job=JOB)),
-        after(_JOB_S, ch.FixApplied(fix=Fix.END_JOB, component="node", target=JOB)),
-    )
-
-
-def _healthy_gpu(machine: MachineState) -> str:
-    return first_healthy(
-        [gpu.bdf for gpu in machine.gpus.values() if gpu.present and not gpu.idle], machine, "GPU"
-    )
 
 
 DRILLS: tuple[Drill, ...] = (
@@ -386,46 +294,5 @@ DRILLS: tuple[Drill, ...] = (
         nodes="one",
         ends="node.reboot of the drained node",
         plan=_holder_stuck,
-    ),
-    Drill(
-        name="gpu-stuck-job",
-        summary="A GPU is at zero utilisation while a job holds its memory.",
-        nodes="one",
-        ends="scheduler.requeue of the job, when you approve it",
-        plan=_stuck_job,
-        approval=True,
-    ),
-    Drill(
-        name="job-hung",
-        summary="NCCL's watchdog says in a job's log that a collective hangs.",
-        nodes="one",
-        ends="scheduler.requeue of the job, when you approve it",
-        plan=_hung_job,
-        approval=True,
-    ),
-    Drill(
-        name="container-gpu-lost",
-        summary="A container has lost its GPUs after a daemon-reload of systemd.",
-        nodes="one",
-        ends="scheduler.requeue of the job, when you approve it",
-        plan=_container_without_gpu,
-        approval=True,
-    ),
-    Drill(
-        name="job-accuses-node",
-        summary="A job's trainer computes a result again on the same GPU, and gets another one.",
-        nodes="one",
-        ends="the node is drained, tested (it passes) and given back, when you approve each step",
-        plan=_accused,
-        approval=True,
-    ),
-    Drill(
-        name="gpu-straggler",
-        summary="A GPU of the third node becomes slower than its peers of a job that runs on all nodes (six or more).",
-        nodes="all",
-        ends="the node is drained when you approve it, and stays so after its job has ended, until you say `gpuward return NODE`",
-        plan=_straggler,
-        heals=False,
-        approval=True,
     ),
 )

@@ -8,7 +8,6 @@ async with RedfishFake(tls) as bmc:
 
 import asyncio
 import base64
-import json
 import ssl
 import time
 from collections.abc import Awaitable, Callable
@@ -17,10 +16,11 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.real.redfish_events import EVENTS, STREAM, RedfishEvents
+from tests.real.redfish_resources import SYSTEM, error
+
 USER, PASSWORD = "admin", "secret"
 ALL = ("On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "Nmi", "PowerCycle")
-_SYSTEM = "/redfish/v1/Systems/1"
-EVENTS, STREAM = "/redfish/v1/EventService", "/redfish/v1/EventService/SSE"
 _OPEN = ("/redfish/v1", "/redfish/v1/")  # without a password (DSP0266)
 
 
@@ -57,13 +57,8 @@ class RedfishFake:
         self.drips = False  # the answer comes byte by byte
         self.last_reset: str | None = None
         self.extra: dict[str, Any] = {}  # path -> resource
-        self.systems = [_SYSTEM]
-        self.streams_offered = False  # an EventService with a stream of events
-        self.stream_does = "well"  # or "hangs", "closes", "floods", "refuses", "leads away", "shows a page"
-        self.stream_url = STREAM
-        self.streams_begun = 0
-        self._streams: set[web.StreamResponse] = set()
-        self._end_streams = asyncio.Event()
+        self.systems = [SYSTEM]
+        self.events = RedfishEvents()  # what it tells unasked
         self.asked: list[str] = []  # reset types that came in
         self.asked_while: list[str] = []  # and the power state at that moment
         self.logins = 0  # attempts, right or wrong, by session or basic
@@ -85,7 +80,7 @@ class RedfishFake:
         self.answers.set()
         self.answers_reset.set()
         self.release.set()
-        self._end_streams.set()
+        self.events.close()
         await self.gone()
 
     async def gone(self) -> None:
@@ -93,72 +88,6 @@ class RedfishFake:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
-
-    @property
-    def listeners(self) -> int:
-        """How many hear its events."""
-        return len(self._streams)
-
-    async def say(self, severity: str, *, kind: str = "Alert", ends: str = "\n") -> None:
-        """Sends an event to those who hear its stream (DSP0266, "Server-sent events"; DSP0268, Event)."""
-        event = {
-            "@odata.type": "#Event.v1_7_0.Event",
-            "Id": "1",
-            "Name": "Event Array",
-            "Events": [
-                {
-                    "EventType": kind,
-                    "EventId": "1",
-                    "MemberId": "0",
-                    "EventTimestamp": "2026-11-30T10:14:00+00:00",
-                    "Severity": severity,
-                    "MessageSeverity": severity,
-                    "Message": "something is so",
-                    "MessageId": "Platform.1.0.Something",
-                    "OriginOfCondition": {"@odata.id": f"{_SYSTEM}/Memory/9"},
-                }
-            ],
-        }
-        if kind == "MetricReport":
-            event = {"@odata.type": "#MetricReport.v1_4_2.MetricReport", "Id": "1", "MetricValues": []}
-        lines = ["id: 1", *(f"data: {line}" for line in json.dumps(event, indent=1).splitlines()), "", ""]
-        for one in list(self._streams):
-            await one.write(ends.join(lines).encode())
-
-    def hang_up(self) -> None:
-        """Ends all streams."""
-        self._end_streams.set()
-        self._end_streams = asyncio.Event()
-
-    async def _stream(self, request: web.Request) -> web.StreamResponse:
-        self.streams_begun += 1
-        if self.stream_does == "refuses":
-            return _error(403, "no more streams")
-        if self.stream_does == "leads away":
-            return web.Response(status=302, headers={"Location": f"{self.url}/elsewhere"})
-        if self.stream_does == "shows a page":
-            return web.Response(text="<html>", content_type="text/html")
-        if self.stream_does == "hangs":
-            await self._end_streams.wait()
-        answer = web.StreamResponse(
-            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
-        )
-        await answer.prepare(request)
-        await answer.write(b": stream keep-alive\n\n")
-        ends = self._end_streams
-        self._streams.add(answer)
-        try:
-            while self.stream_does == "well" and not ends.is_set() and request.transport is not None:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(ends.wait(), 0.05)
-            while self.stream_does == "floods" and not ends.is_set():
-                await self.say("Critical")
-                await asyncio.sleep(0)
-        except ConnectionError:
-            pass  # nobody reads on
-        finally:
-            self._streams.discard(answer)
-        return answer
 
     @web.middleware
     async def _front(
@@ -175,7 +104,7 @@ class RedfishFake:
             self.logins += "Authorization" in request.headers
             want = base64.b64encode(f"{USER}:{self.password}".encode()).decode()
             good = request.headers.get("Authorization") == f"Basic {want}"
-        return await handler(request) if good else _error(401, "no valid session or password")
+        return await handler(request) if good else error(401, "no valid session or password")
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         path = request.path.rstrip("/")
@@ -186,26 +115,26 @@ class RedfishFake:
             return web.Response(status=204)
         if request.method == "POST":
             return await self._reset((await request.json())["ResetType"])
-        self.samples += path == _SYSTEM
-        if path == _SYSTEM and self.samples == self.hold_reading:
+        self.samples += path == SYSTEM
+        if path == SYSTEM and self.samples == self.hold_reading:
             await self.release.wait()
-        if self.busy > 0 and path == _SYSTEM:
+        if self.busy > 0 and path == SYSTEM:
             self.busy -= 1
-            return _error(503, "the BMC is starting")
-        if path == STREAM and self.streams_offered:
-            return await self._stream(request)
+            return error(503, "the BMC is starting")
+        if path == STREAM and self.events.offered:
+            return await self.events.stream(request)
         found = self._resource(path)
         if found is None:
-            return _error(404, "no such resource")
-        return await self._drip(request) if self.drips and path == _SYSTEM else web.json_response(found)
+            return error(404, "no such resource")
+        return await self._drip(request) if self.drips and path == SYSTEM else web.json_response(found)
 
     async def _log_in(self, request: web.Request) -> web.Response:
         if self.session_answer != 201:
-            return _error(self.session_answer, "no sessions today")
+            return error(self.session_answer, "no sessions today")
         self.logins += 1
         body = await request.json()
         if (body["UserName"], body["Password"]) != (USER, self.password):
-            return _error(401, "wrong password")
+            return error(401, "wrong password")
         token = f"s{self.logins}"
         self.open_sessions.add(token)
         where = self._absolute(f"/redfish/v1/SessionService/Sessions/{token}")
@@ -220,7 +149,7 @@ class RedfishFake:
             asyncio.get_running_loop().call_later(self.settle_s, self._do, kind)
         await self.answers_reset.wait()
         if self.reset_answer >= 300:
-            return _error(self.reset_answer, "the node is in the middle of its self-test")
+            return error(self.reset_answer, "the node is in the middle of its self-test")
         return web.Response(status=self.reset_answer)
 
     def _do(self, kind: str) -> None:
@@ -240,16 +169,11 @@ class RedfishFake:
             root: dict[str, Any] = {"Id": "Root", "Systems": {"@odata.id": "/redfish/v1/Systems"}}
             if self.sessions_offered:
                 root["Links"] = {"Sessions": {"@odata.id": "/redfish/v1/SessionService/Sessions"}}
-            if self.streams_offered:
+            if self.events.offered:
                 root["EventService"] = {"@odata.id": EVENTS}
             return root
-        if path == EVENTS and self.streams_offered:
-            return {
-                "Id": "EventService",
-                "ServiceEnabled": True,
-                "ServerSentEventUri": self.stream_url,
-                "Subscriptions": {"@odata.id": f"{EVENTS}/Subscriptions"},
-            }
+        if path == EVENTS and self.events.offered:
+            return self.events.service()
         if path == "/redfish/v1/Systems":
             return {"Members": [{"@odata.id": one} for one in self.systems]}
         if path == "/redfish/v1/Systems/1/ResetActionInfo":
@@ -258,7 +182,7 @@ class RedfishFake:
                 "Name": "Reset",
                 "Parameters": [{"Name": "ResetType", "AllowableValues": list(self.allowed)}],
             }
-        if path == _SYSTEM:
+        if path == SYSTEM:
             return self._system()
         return self.extra.get(path)
 
@@ -267,9 +191,9 @@ class RedfishFake:
         if self._off_until is not None:
             power = "Off" if time.monotonic() < self._off_until or not self._read_off else "On"
             self._read_off = True
-        reset: dict[str, Any] = {"target": self._absolute(f"{_SYSTEM}/Actions/ComputerSystem.Reset")}
+        reset: dict[str, Any] = {"target": self._absolute(f"{SYSTEM}/Actions/ComputerSystem.Reset")}
         if self.by_action_info:
-            reset["@Redfish.ActionInfo"] = f"{_SYSTEM}/ResetActionInfo"
+            reset["@Redfish.ActionInfo"] = f"{SYSTEM}/ResetActionInfo"
         else:
             reset["ResetType@Redfish.AllowableValues"] = list(self.allowed)
         found = {
@@ -278,7 +202,7 @@ class RedfishFake:
             "PowerState": power,
             "Status": {"State": "Enabled", "Health": "OK"},
             "Actions": {"#ComputerSystem.Reset": reset},
-            **self.extra.get(_SYSTEM, {}),
+            **self.extra.get(SYSTEM, {}),
         }
         return found | ({"LastResetTime": self.last_reset} if self.last_reset else {})
 
@@ -293,181 +217,3 @@ class RedfishFake:
                 await answer.write(b" ")
                 await asyncio.sleep(0.05)
         return answer
-
-
-def _error(status: int, text: str) -> web.Response:
-    return web.json_response({"error": {"code": "Base.1.0.GeneralError", "message": text}}, status=status)
-
-
-def resources() -> dict[str, Any]:
-    """The resources of a node with an old chassis, a new one, and one that answers 404."""
-    base, logs = "/redfish/v1/Chassis", "/redfish/v1/Systems/1/LogServices"
-
-    def entry(day: int) -> dict[str, Any]:
-        return {
-            "Created": f"2026-05-{day:02}T00:00:00Z",
-            "Severity": "Critical",
-            "Message": f"fault {day} " + "x" * 400,
-        }
-
-    ok = {"State": "Enabled", "Health": "OK"}
-    return {
-        "/redfish/v1/Systems/1": {
-            "SerialNumber": "S123",
-            "LogServices": {"@odata.id": logs},
-            "Links": {"Chassis": [{"@odata.id": f"{base}/{name}"} for name in ("gone", "old", "new")]},
-        },
-        f"{base}/old": {
-            "Thermal": {"@odata.id": f"{base}/old/Thermal"},
-            "Power": {"@odata.id": f"{base}/old/Power"},
-        },
-        f"{base}/old/Thermal": {
-            "Temperatures": [
-                {"Name": "Inlet", "ReadingCelsius": 22, "Status": ok},
-                *({"Name": f"DIMM {n}", "ReadingCelsius": 40 + n, "Status": ok} for n in range(40)),
-            ],
-            "Fans": [{"Name": "Empty slot", "Status": {"State": "Absent"}}],
-        },
-        f"{base}/old/Power": {
-            "PowerSupplies": [
-                {"Name": "PSU 1", "LastPowerOutputWatts": 700, "Status": ok},
-                {"Name": "PSU 2", "Status": {"State": "Enabled", "Health": "Critical"}},
-            ]
-        },
-        f"{base}/new": {
-            "ThermalSubsystem": {"@odata.id": f"{base}/new/ThermalSubsystem"},
-            "EnvironmentMetrics": {"@odata.id": f"{base}/new/EnvironmentMetrics"},
-        },
-        f"{base}/new/ThermalSubsystem": {"ThermalMetrics": {"@odata.id": f"{base}/new/ThermalMetrics"}},
-        f"{base}/new/ThermalMetrics": {
-            "TemperatureReadingsCelsius": [{"DeviceName": "GPU 0", "Reading": 61.5}]
-        },
-        f"{base}/new/EnvironmentMetrics": {"PowerWatts": {"Reading": 5400}},
-        logs: {"Members": [{"@odata.id": f"{logs}/SEL"}]},
-        f"{logs}/SEL": {"Entries": {"@odata.id": f"{logs}/SEL/Entries"}},
-        f"{logs}/SEL/Entries": {"Members@odata.count": 30, "Members": [entry(day) for day in range(1, 31)]},
-    }
-
-
-def chassis_of(*, newer: bool = False, ill: bool = False) -> dict[str, Any]:
-    """The resources of a node with six supplies, four fans, an inlet and twelve memory modules, by the old schemas or those of
-    2020.4; the newer ones have a leak detector, too. `ill`: one of each has failed.
-    """
-    base, system = "/redfish/v1/Chassis/1U", "/redfish/v1/Systems/1"
-    ok = {"State": "Enabled", "Health": "OK"}
-    bad = {"State": "Enabled", "Health": "Critical"} if ill else ok
-    supplies = [{"Name": f"PSU {n}", "Status": bad if n == 2 else ok} for n in range(1, 7)]
-    fans = [
-        {"Name": f"Fan {n}", "Reading": 0 if ill and n == 3 else 9000, "Status": bad if n == 3 else ok}
-        for n in range(1, 5)
-    ]
-    inlet = {"Name": "Inlet Temp", "PhysicalContext": "Intake", "Status": bad}
-    celsius = 47 if ill else 24
-    found: dict[str, Any] = {
-        system: {
-            "Status": {"State": "Enabled", "HealthRollup": bad["Health"]},
-            "Links": {
-                "Chassis": [{"@odata.id": base}],
-                "ManagedBy": [{"@odata.id": "/redfish/v1/Managers/1"}],
-            },
-            "Memory": {"@odata.id": f"{system}/Memory"},
-            "MemorySummary": {"Status": {"HealthRollup": bad["Health"]}},
-        },
-        f"{system}/Memory": {"Members": [{"@odata.id": f"{system}/Memory/{n}"} for n in range(12)]},
-        "/redfish/v1/Managers/1": {
-            "DateTime": "2026-11-30T10:15:00+00:00",
-            "LogServices": {"@odata.id": "/redfish/v1/Managers/1/LogServices"},
-        },
-        "/redfish/v1/Managers/1/LogServices": {
-            "Members": [{"@odata.id": "/redfish/v1/Managers/1/LogServices/Sel"}]
-        },
-        "/redfish/v1/Managers/1/LogServices/Sel": {
-            "Entries": {"@odata.id": "/redfish/v1/Managers/1/LogServices/Sel/Entries"}
-        },
-        "/redfish/v1/Managers/1/LogServices/Sel/Entries": {
-            "Members": [
-                {
-                    "Id": "1",
-                    "Severity": "Critical",
-                    "Created": "2026-01-02T00:00:00+00:00",
-                    "Message": "PSU 1: old",
-                },
-                *(
-                    [
-                        {
-                            "Id": "2",
-                            "Severity": "Critical",
-                            "Created": "2026-11-30T10:14:00+00:00",
-                            "SensorType": "Processor",
-                            "Message": "CPU1: IERR",
-                        }
-                    ]
-                    if ill
-                    else []
-                ),
-            ]
-        },
-    }
-    for n in range(12):
-        found[f"{system}/Memory/{n}"] = {
-            "Name": f"DIMM {n}",
-            "Status": bad if n == 9 else ok,
-            "Metrics": {"@odata.id": f"{system}/Memory/{n}/Metrics"},
-        }
-        lost = ill and n == 9
-        found[f"{system}/Memory/{n}/Metrics"] = {
-            "LifeTime": {"CorrectableECCErrorCount": 12, "UncorrectableECCErrorCount": int(lost)},
-            "HealthData": {"AlarmTrips": {"UncorrectableECCError": lost}},
-        }
-    if newer:
-        return found | _newer(base, supplies, fans, inlet, celsius, bad)
-    redundancy = [{"Name": "redundancy 0", "Mode": "N+m", "Status": bad}]
-    limits = {"UpperThresholdCritical": 45, "ReadingCelsius": celsius}
-    found[base] = {"Thermal": {"@odata.id": f"{base}/Thermal"}, "Power": {"@odata.id": f"{base}/Power"}}
-    found[f"{base}/Thermal"] = {"Temperatures": [inlet | limits], "Fans": fans}
-    found[f"{base}/Power"] = {"PowerSupplies": supplies, "Redundancy": redundancy}
-    return found
-
-
-def _newer(
-    base: str,
-    supplies: list[dict[str, Any]],
-    fans: list[dict[str, Any]],
-    inlet: dict[str, Any],
-    celsius: int,
-    bad: dict[str, str],
-) -> dict[str, Any]:
-    """The same by ThermalSubsystem, PowerSubsystem, Sensors and LeakDetection."""
-    found: dict[str, Any] = {}
-
-    def collection(path: str, rows: list[dict[str, Any]]) -> dict[str, str]:
-        found[path] = {"Members": [{"@odata.id": f"{path}/{n}"} for n in range(len(rows))]}
-        for n, row in enumerate(rows):
-            found[f"{path}/{n}"] = row
-        return {"@odata.id": path}
-
-    thermal, power = f"{base}/ThermalSubsystem", f"{base}/PowerSubsystem"
-    limit = {"UpperCritical": {"Reading": 45}}
-    sensor = inlet | {"ReadingType": "Temperature", "Reading": celsius, "Thresholds": limit}
-    speeds = [
-        {"Name": one["Name"], "Status": one["Status"], "SpeedPercent": {"SpeedRPM": one["Reading"]}}
-        for one in fans
-    ]
-    found[base] = {
-        "ThermalSubsystem": {"@odata.id": thermal},
-        "PowerSubsystem": {"@odata.id": power},
-        "Sensors": collection(f"{base}/Sensors", [sensor]),
-    }
-    found[thermal] = {
-        "Fans": collection(f"{thermal}/Fans", speeds),
-        "LeakDetection": {"@odata.id": f"{thermal}/LeakDetection"},
-    }
-    wet = {"Name": "Cold plate", "DetectorState": bad["Health"], "Status": bad}
-    found[f"{thermal}/LeakDetection"] = {
-        "LeakDetectors": collection(f"{thermal}/LeakDetection/LeakDetectors", [wet])
-    }
-    found[power] = {
-        "PowerSupplies": collection(f"{power}/PowerSupplies", supplies),
-        "PowerSupplyRedundancy": [{"GroupName": "redundancy 0", "RedundancyType": "NPlusM", "Status": bad}],
-    }
-    return found

@@ -17,7 +17,9 @@ from brain.actions.bmc_streams import BmcStreams
 from brain.bmc_poll_config import BmcPollConfig
 from brain.core.inputs import Reported
 from tests.real.bmc_kit import QUICK, certificate, password_file, server_tls
-from tests.real.redfish_fake import EVENTS, PASSWORD, STREAM, USER, RedfishFake, chassis_of
+from tests.real.redfish_events import EVENTS, STREAM
+from tests.real.redfish_fake import PASSWORD, USER, RedfishFake
+from tests.real.redfish_resources import chassis_of
 
 pytestmark = [pytest.mark.component("openssl"), pytest.mark.timeout(180)]
 EVERY_S = 300.0
@@ -73,7 +75,7 @@ def _tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ssl.SSLContext
 async def _bmc(tls: tuple[Path, ssl.SSLContext]) -> AsyncIterator[RedfishFake]:
     async with RedfishFake(tls[1]) as fake:
         fake.extra = chassis_of()
-        fake.streams_offered = True
+        fake.events.offered = True
         yield fake
 
 
@@ -119,17 +121,17 @@ def _listening(bmc: RedfishFake, tls: tuple[Path, ssl.SSLContext], tmp_path: Pat
 async def test_what_fails_is_told_within_seconds(bmc: RedfishFake, listening: Any) -> None:
     """A supply fails between two turns: told in the time of one look, by the same code as a poll; and so is its end."""
     async with listening("gpu01") as made:
-        await until(lambda: bmc.listeners == 1, "its events are heard")
+        await until(lambda: bmc.events.listeners == 1, "its events are heard")
         bmc.extra = chassis_of(ill=True)
         began_s = time.monotonic()
-        await bmc.say("Critical", ends="\r\n")
+        await bmc.events.say("Critical", ends="\r\n")
         await until(lambda: "bmc.power" in made.kinds(), "the supply")
         assert time.monotonic() - began_s < EVERY_S / 10
         assert {one.node for one in made.got} == {"gpu01"}
         assert "bmc.rising" not in {one.kind for one in made.got}, "an early look is none for trends"
         made.got.clear()
         bmc.extra = chassis_of()
-        await bmc.say("OK")
+        await bmc.events.say("OK")
         await until(
             lambda: [1 for one in made.got if one.kind == "bmc.power" and not one.data["active"]], "its end"
         )
@@ -139,44 +141,44 @@ async def test_what_fails_is_told_within_seconds(bmc: RedfishFake, listening: An
 async def test_what_is_no_news_costs_no_look(bmc: RedfishFake, listening: Any) -> None:
     """Telemetry, and good news of a node that is well: a login is such, and each look logs in."""
     async with listening("gpu01"):
-        await until(lambda: bmc.listeners == 1, "its events are heard")
+        await until(lambda: bmc.events.listeners == 1, "its events are heard")
         before = bmc.logins
         for _ in range(20):
-            await bmc.say("OK")
-            await bmc.say("Critical", kind="MetricReport")
-        await bmc.say("Warning")
+            await bmc.events.say("OK")
+            await bmc.events.say("Critical", kind="MetricReport")
+        await bmc.events.say("Warning")
         await until(lambda: bmc.logins > before, "the look that the last one is worth")
         assert bmc.logins == before + 1
 
 
 async def test_a_bmc_without_a_stream_is_polled_as_ever(bmc: RedfishFake, listening: Any) -> None:
     """None offered, none wanted, or one at another host's address, which is taken for this one's."""
-    bmc.streams_offered = False
+    bmc.events.offered = False
     async with listening("gpu01") as made:
         bmc.extra = chassis_of(ill=True)
         made.turn()
         await until(lambda: "bmc.power" in made.kinds(), "by the poll")
-    bmc.streams_offered = True
+    bmc.events.offered = True
     async with listening("gpu01", event_streams=0):
         assert f"GET {EVENTS}" not in bmc.log
     assert f"GET {STREAM}" not in bmc.log
-    bmc.stream_url = f"https://bmc.invalid{STREAM}"
+    bmc.events.stream_url = f"https://bmc.invalid{STREAM}"
     async with listening("gpu01"):
-        await until(lambda: bmc.listeners == 1, "its path counts")
+        await until(lambda: bmc.events.listeners == 1, "its path counts")
 
 
 @pytest.mark.parametrize("does", ["refuses", "leads away", "shows a page", "hangs", "closes"])
 async def test_a_stream_that_is_none(bmc: RedfishFake, listening: Any, does: str) -> None:
     """It is polled, is not asked again and again, and a refusal is noted once, however many BMCs have that firmware."""
-    bmc.stream_does = does
+    bmc.events.does = does
     async with listening("gpu01", "gpu02", "gpu03") as made:
-        await until(lambda: bmc.streams_begun == 3, "all were tried")
+        await until(lambda: bmc.events.begun == 3, "all were tried")
         bmc.extra = chassis_of(ill=True)
         made.turn()
         await until(
             lambda: {one.node for one in made.got if one.kind == "bmc.power"} == made.known, "by the poll"
         )
-        assert bmc.streams_begun == 3
+        assert bmc.events.begun == 3
         assert "GET /elsewhere" not in bmc.log
         noted = [text for kind, text in made.notes if kind == "bmc.streams"]
         assert len(noted) == (0 if does in ("hangs", "closes") else 1), noted
@@ -184,16 +186,16 @@ async def test_a_stream_that_is_none(bmc: RedfishFake, listening: Any, does: str
 
 async def test_a_flood_is_ended(bmc: RedfishFake, listening: Any) -> None:
     """Events without end: a look at once, then the stream is closed for an hour and a note says so; others are heard on."""
-    bmc.stream_does = "floods"
+    bmc.events.does = "floods"
     async with listening("gpu01") as made:
         await until(lambda: made.notes, "the note")
         assert [kind for kind, _ in made.notes] == ["bmc.streams"]
         assert "events without end" in made.notes[0][1]
-        await until(lambda: not bmc.listeners, "it is not read on")
-        before, looks = bmc.streams_begun, bmc.logins
+        await until(lambda: not bmc.events.listeners, "it is not read on")
+        before, looks = bmc.events.begun, bmc.logins
         made.turn()
         await until(lambda: bmc.logins > looks, "its turn comes")
-        assert bmc.streams_begun == before
+        assert bmc.events.begun == before
 
 
 async def test_a_bmc_that_restarts_is_heard_again(
@@ -202,13 +204,13 @@ async def test_a_bmc_that_restarts_is_heard_again(
     """The stream ends with it; the next look, which sees what came to pass meanwhile, opens another one."""
     monkeypatch.setattr(bmc_streams, "FIRST_S", 0.0)
     async with listening("gpu01") as made:
-        await until(lambda: bmc.listeners == 1, "its events are heard")
-        bmc.hang_up()
+        await until(lambda: bmc.events.listeners == 1, "its events are heard")
+        bmc.events.hang_up()
         await until(lambda: made.poll._streams.heard == 0, "the stream has ended")
         made.turn()
-        await until(lambda: bmc.listeners == 1, "it is heard again")
+        await until(lambda: bmc.events.listeners == 1, "it is heard again")
         bmc.extra = chassis_of(ill=True)
-        await bmc.say("Warning")
+        await bmc.events.say("Warning")
         await until(lambda: "bmc.power" in made.kinds(), "the supply")
 
 
@@ -216,7 +218,7 @@ async def test_so_many_streams_and_not_more(bmc: RedfishFake, listening: Any) ->
     """The others are polled; a node that goes away makes room; a brain that no longer leads hears none."""
     nodes = tuple(f"gpu{n:02}" for n in range(8))
     async with listening(*nodes, event_streams=5) as made:
-        await until(lambda: bmc.listeners == 5, "five are heard")
+        await until(lambda: bmc.events.listeners == 5, "five are heard")
         assert [kind for kind, _ in made.notes] == ["bmc.streams"]
         heard = [node for node, one in made.poll._streams._nodes.items() if one.task is not None]
         made.known = set(nodes) - {heard[0]}
@@ -224,12 +226,13 @@ async def test_so_many_streams_and_not_more(bmc: RedfishFake, listening: Any) ->
         await until(lambda: made.poll._listed == made.known, "it is gone")
         made.turn()
         await until(
-            lambda: bmc.listeners == 5 and heard[0] not in made.poll._streams._nodes, "another has its place"
+            lambda: bmc.events.listeners == 5 and heard[0] not in made.poll._streams._nodes,
+            "another has its place",
         )
         made.leads = False
-        await until(lambda: bmc.listeners == 0, "it hears nothing")
+        await until(lambda: bmc.events.listeners == 0, "it hears nothing")
         bmc.extra = chassis_of(ill=True)
-        await bmc.say("Critical")
+        await bmc.events.say("Critical")
         assert made.poll._streams.heard == 0
 
 
@@ -254,7 +257,7 @@ async def test_its_certificate_is_checked(
     streams.offer("gpu01", source)
     await until(lambda: notes, "it is noted")
     assert "certificate" in notes[0].lower()
-    assert bmc.streams_begun == 0
+    assert bmc.events.begun == 0
     assert PASSWORD not in repr(source)
     assert not streams.wants("gpu01")
     await streams.close()

@@ -16,7 +16,8 @@ from brain.core.inputs import Reported
 from tests.real.bmc_kit import QUICK, certificate, password_file, server_tls
 from tests.real.brain_kit import lab
 from tests.real.ipmi_host import Host, ipmi_host, missing
-from tests.real.redfish_fake import RedfishFake, chassis_of
+from tests.real.redfish_fake import RedfishFake
+from tests.real.redfish_resources import chassis_of
 from tests.real.sushy_emulator import UUID, sushy_emulator
 
 pytestmark = pytest.mark.component("openssl")

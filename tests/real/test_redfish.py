@@ -11,7 +11,8 @@ import pytest
 from agent.contract.errors import ActionError, Refused, TimedOut, Unreachable
 from brain.actions.base import Action, Unwell
 from tests.real.bmc_kit import QUICK, built, certificate, order, password_file, perform, server_tls
-from tests.real.redfish_fake import RedfishFake, resources
+from tests.real.redfish_fake import RedfishFake
+from tests.real.redfish_resources import resources
 
 pytestmark = pytest.mark.component("openssl")
 Actions = dict[str, Action]
