@@ -9,7 +9,7 @@ import pytest
 from agent.contract.messages import Severity
 from brain.core.effects import AskJobs, Effect, Perform
 from brain.core.inputs import Input, JobsAnswer, NodeState, Reported
-from brain.core.pack.spec import Mode, ModeSetting, Settings
+from brain.core.pack.spec import Mode, ModeSetting, Place, Settings
 from tests.brain.world import Story
 from tests.shipped import shipped_pack
 
@@ -22,7 +22,9 @@ FALLS_SILENT = 100.0
 class Site(Story):
     """Its BMCs work, and its scheduler says which jobs run on a node. No person ever says anything."""
 
-    def __init__(self, *, mode: Mode = Mode.AUTO, nodes: int = 1, **settings: Any) -> None:
+    def __init__(
+        self, *, mode: Mode = Mode.AUTO, nodes: int = 1, places: dict[str, Place] | None = None, **settings: Any
+    ) -> None:
         given: dict[str, Any] = {"ask_jobs": True, "restart_lost_nodes_s": AFTER_S, **settings}
         self.jobs: tuple[str, ...] = ()
         self.protected = ""
@@ -31,7 +33,10 @@ class Site(Story):
         self.answered_by = "train"
         self.asked = 0
         super().__init__(
-            replace(SHIPPED, settings=Settings(modes=(ModeSetting(mode=mode),), **given)), heals=False
+            replace(
+                SHIPPED, settings=Settings(modes=(ModeSetting(mode=mode),), **given), places=places or {}
+            ),
+            heals=False,
         )
         self.nodes = [f"n{number + 1}" for number in range(nodes)]
         for node in self.nodes:

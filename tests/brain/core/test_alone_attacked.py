@@ -8,7 +8,7 @@ import pytest
 from agent.contract.messages import Severity
 from brain.core.effects import Effect
 from brain.core.inputs import Input, NodeState, PackLoaded, Reported
-from brain.core.pack.spec import Mode, ModeSetting, Settings
+from brain.core.pack.spec import Mode, ModeSetting, Place, Settings
 from tests.brain.core.test_alone import AFTER_S, RESTART, SHIPPED, Site
 
 DAY_S = 86_400.0
@@ -103,3 +103,47 @@ def test_a_mode_that_people_set_is_named_as_the_reason() -> None:
     site.silent()
     site.run(300)
     assert "wake-node is in approve mode (gate mode)" in site.wanted()
+
+
+def one_after_the_other(site: Site) -> None:
+    """Eight of them fall silent within half an hour, to both witnesses."""
+    for number in range(8):
+        node, at = f"n{number + 1}", FALLS_SILENT + 240 * number
+        site.time.feed(NodeState(id=f"{node}-gone", node=node, alive=False, silent_s=15), at)
+        site.time.feed(
+            Reported(
+                id=f"scheduler:train:{node}:scheduler.lost",
+                source="scheduler",
+                node=node,
+                kind="scheduler.lost",
+                component="node",
+                severity=Severity.WARNING,
+                data={"active": True, "scheduler": "train", "text": "NOT_RESPONDING"},
+            ),
+            at + 300,
+        )
+    site.run(4 * 3600)
+
+
+def test_a_leaf_of_the_control_network_that_dies_slowly() -> None:
+    """Law 6: they are behind one leaf switch of the topology, so it is the cause, and none of them is restarted."""
+    places = {f"n{number + 1}": Place(leaf=f"l{number // 16}") for number in range(200)}
+    site = Site(nodes=200, places=places, restart_lost_nodes_s=1800.0)
+    one_after_the_other(site)
+    assert site.restarts() == []
+    assert [page for page in site.time.pages if "leaf/l0" in page.subject.scope]
+
+
+def test_what_nothing_says_that_they_share_is_restarted_no_faster_than_anything_else() -> None:
+    """`same_cause_nodes`: five of them, then a person or an hour's pause."""
+    site = Site(nodes=200, restart_lost_nodes_s=1800.0)
+    one_after_the_other(site)
+    began = [
+        record.at
+        for run in site.time.runs.values()
+        for record in run.steps
+        if record.action == RESTART
+    ]
+    assert began
+    assert all(sum(at <= other < at + 3600 for other in began) <= 5 for at in began)
+    assert any("these belong together" in note for note in site.notes("run.approval"))
