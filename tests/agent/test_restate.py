@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.collectors import COLLECTORS, collectors
+from agent.collectors import every_collector
 from agent.collectors.base import CollectorSetup
 from agent.collectors.gpu import STEADY_SAMPLES
 from agent.collectors.samples import (
@@ -117,7 +117,7 @@ def told(
     clock = Clock(mono_s=0.0)
     spool = open_spool(tmp_path / "spool.db", clock)
     setup = CollectorSetup(values={"kernel_modules": ("nvidia",), "job_nan_loss": True})
-    feeder = Feeder(FakeHost(clock), collectors(setup), spool)
+    feeder = Feeder(FakeHost(clock), [one.of(setup) for one in every_collector()], spool)
     for sample in (*before, *look):
         clock.mono_s = max(clock.mono_s, sample.mono_s)
         feeder.emit(sample)
@@ -402,7 +402,7 @@ def test_every_collector_that_tells_again_has_rows() -> None:
     rows = {kind for _, _, kind, _, _ in (*PRESENT.values(), *WELL.values())}
     silent = [
         f"{collector.__name__}: rows in PRESENT and WELL of one of {', '.join(collector.kinds)}"
-        for collector in COLLECTORS
+        for collector in every_collector()
         if "restate" in vars(collector) and not rows & set(collector.kinds)
     ]
     assert silent == []
