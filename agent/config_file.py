@@ -6,19 +6,19 @@ Every error names the file with its line, or the command line, and the key, and 
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from agent.collectors import COLLECTORS
+from agent.collectors import RARE, collectors_with
 from agent.config import AgentConfig
 from agent.contract import subjects
 from agent.contract.errors import ConfigError
 from agent.options import Option, declared
-from agent.sources import SOURCES
+from agent.sources import sources_with
 
 _TOO_LARGE = 1e12
 _COMMAND_LINE = "command line"
@@ -33,12 +33,14 @@ class Group:
     options: tuple[Option, ...]
 
 
-def groups() -> Iterator[Group]:
-    """All options: those of agent.config, then those of each source and collector. What several share comes once."""
+def groups(keys: Collection[str] = tuple(RARE)) -> Iterator[Group]:
+    """All options: those of agent.config, then those of each source and collector. What several share comes once. `keys`: of the
+    parts that are rare, only those that these keys ask for.
+    """
     parts: tuple[tuple[str, tuple[type[Any], ...]], ...] = (
         ("agent", (AgentConfig,)),
-        *((f"source {source.name}", source.options) for source in SOURCES),
-        *((f"collector {collector.name}", collector.options) for collector in COLLECTORS),
+        *((f"source {source.name}", source.options) for source in sources_with(keys)),
+        *((f"collector {collector.name}", collector.options) for collector in collectors_with(keys)),
     )
     done: set[type[Any]] = set()
     first: dict[str, str] = {}
@@ -54,16 +56,18 @@ def groups() -> Iterator[Group]:
 
 def load(path: Path | None, overrides: Mapping[str, str] | None = None) -> AgentConfig:
     """The configuration in `path` (None: only defaults), then `overrides` (key → text as it was typed)."""
-    known = {option.key: option for group in groups() for option in group.options}
-    values: dict[str, Any] = {}
+    raw: dict[str, Any] = {}
+    text = ""
     if path is not None:
         text = _text(path)
         try:
             raw = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"{path}: not TOML: {error}") from error
-        for key, value in raw.items():
-            values[key] = _value(known, key, value, f"{path}{_line(text, key)}")
+    known = _known((*raw, *(overrides or {})))
+    values: dict[str, Any] = {}
+    for key, value in raw.items():
+        values[key] = _value(known, key, value, f"{path}{_line(text, key)}")
     for key, typed in (overrides or {}).items():
         value = _from_text(known[key].type, typed) if key in known else typed
         values[key] = _value(known, key, value, _COMMAND_LINE)
@@ -73,6 +77,15 @@ def load(path: Path | None, overrides: Mapping[str, str] | None = None) -> Agent
     plugins = {key: value for key, value in values.items() if key not in own}
     config = AgentConfig(**{key: value for key, value in values.items() if key in own}, plugins=plugins)
     return _checked(config, str(path) if path else _COMMAND_LINE)
+
+
+def _known(keys: Collection[str]) -> Mapping[str, Option]:
+    """The options among which these keys are: of rare parts, which are not imported for nothing, as few as have them."""
+    for among in (keys, tuple(RARE)):
+        known = {option.key: option for group in groups(among) for option in group.options}
+        if all(key in known for key in keys):
+            break
+    return known
 
 
 def _text(path: Path) -> str:

@@ -23,7 +23,15 @@ RULES = {
     ),
     "collectors: the contract, their options, no I/O": Rule(
         of=("agent.collectors",),
-        only=VALUES | {"agent.collectors", "agent.contract", "agent.options", "hashlib", "math.log10"},
+        only=VALUES
+        | {
+            "agent.collectors",
+            "agent.contract",
+            "agent.options",
+            "hashlib",
+            "importlib.import_module",
+            "math.log10",
+        },
     ),
     "the core: itself and the contract, no I/O": Rule(
         of=("brain.core",),
@@ -86,7 +94,7 @@ RULES = {
 # Plug-ins whose names are texts in a table, and libraries that are large and seldom needed.
 LOADERS = {
     "agent/actions/__init__.py", "agent/lean.py", "brain/options.py", "brain/cli/lazy.py", "brain/notify/apprise.py",
-    "brain/actions/kube_api.py",
+    "brain/actions/kube_api.py", "agent/collectors/__init__.py", "agent/sources/__init__.py",
 }  # fmt: skip
 
 

@@ -3,10 +3,10 @@
 import json
 from typing import Any, TextIO
 
-from agent.collectors import COLLECTORS
+from agent.collectors import every_collector
 from agent.contract.actions import ACTIONS
 from agent.contract.kinds import KINDS
-from agent.sources import SOURCES
+from agent.sources import every_source
 
 
 def main(*, as_json: bool, out: TextIO) -> int:
@@ -28,9 +28,9 @@ def everything() -> dict[str, list[dict[str, Any]]]:
     return {
         "collectors": [
             {"name": one.name, "wants": [kind.__name__ for kind in one.wants], "kinds": list(one.kinds)}
-            for one in COLLECTORS
+            for one in every_collector()
         ],
-        "sources": [{"name": one.name, "needs": one.needs} for one in SOURCES],
+        "sources": [{"name": one.name, "needs": one.needs} for one in every_source()],
         "actions": [
             {
                 "name": spec.name,

@@ -1,10 +1,13 @@
-"""All sources. A new one is one file here, and its entry in `SOURCES`."""
+"""All sources. A new one is one file here, and its entry in `SOURCES`; or in `RARE`, if it is off until a site sets an option."""
+
+from collections.abc import Container, Mapping
+from importlib import import_module
+from typing import cast
 
 from agent.sources.amdgpu import AmdgpuSource
 from agent.sources.ascend import AscendSource
 from agent.sources.base import Source, SourceSetup
 from agent.sources.bond import BondSource
-from agent.sources.dcgm import DcgmSource
 from agent.sources.fabric_manager import FabricManagerSource
 from agent.sources.infiniband import InfinibandSource
 from agent.sources.inventory import InventorySource
@@ -19,12 +22,8 @@ from agent.sources.nvme import NvmeSource
 from agent.sources.nvml import NvmlSource
 from agent.sources.optics import OpticsSource
 from agent.sources.power_caps import PowerCapSource
-from agent.sources.probes import ProbeSource
-from agent.sources.settings import SettingsSource
-from agent.sources.storage import StorageSource
 from agent.sources.subnet import SubnetSource
 from agent.sources.systemd import SystemdSource
-from agent.sources.traffic import TrafficSource
 from agent.sources.udev import UdevSource
 
 # In the order in which they are started.
@@ -34,15 +33,12 @@ SOURCES: tuple[type[Source], ...] = (
     NetlinkSource,
     InfinibandSource,
     NicSource,
-    TrafficSource,
     BondSource,
     NodeSource,
     MountSource,
-    StorageSource,
     NvmeSource,
     OpticsSource,
     InventorySource,
-    SettingsSource,
     NvmlSource,
     AmdgpuSource,
     AscendSource,
@@ -52,11 +48,31 @@ SOURCES: tuple[type[Source], ...] = (
     JournalSource,
     SubnetSource,
     FabricManagerSource,
-    DcgmSource,
-    ProbeSource,
 )
+
+
+# Option → module here and its class. Imported only where the option is set, as the agent must stay small; the last ones.
+RARE: Mapping[str, tuple[str, str]] = {
+    "traffic_interval_s": ("traffic", "TrafficSource"),
+    "storage_interval_s": ("storage", "StorageSource"),
+    "settings_interval_s": ("settings", "SettingsSource"),
+    "dcgm_interval_s": ("dcgm", "DcgmSource"),
+    "probe_hosts": ("probes", "ProbeSource"),
+}
+
+
+def every_source() -> tuple[type[Source], ...]:
+    """Those of `SOURCES`, and all of `RARE`."""
+    return sources_with(RARE)
+
+
+def sources_with(keys: Container[str]) -> tuple[type[Source], ...]:
+    """Those of `SOURCES`, and of `RARE` those whose option is among the keys that are set."""
+    wanted = (where for key, where in RARE.items() if key in keys)
+    rare = (getattr(import_module(f"agent.sources.{module}"), name) for module, name in wanted)
+    return (*SOURCES, *(cast(type[Source], one) for one in rare))
 
 
 def sources(setup: SourceSetup) -> list[Source]:
     """The sources that this machine and its configuration have a use for."""
-    return [source for one in SOURCES if (source := one.of(setup)) is not None]
+    return [source for one in sources_with(setup.config.plugins) if (source := one.of(setup)) is not None]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent.collectors import collectors
+from agent.collectors import every_collector
 from agent.collectors.base import CollectorSetup
 from agent.collectors.gpu import STEADY_SAMPLES
 from agent.collectors.samples import (
@@ -117,7 +117,7 @@ def told(
     clock = Clock(mono_s=0.0)
     spool = open_spool(tmp_path / "spool.db", clock)
     setup = CollectorSetup(values={"kernel_modules": ("nvidia",), "job_nan_loss": True})
-    feeder = Feeder(FakeHost(clock), collectors(setup), spool)
+    feeder = Feeder(FakeHost(clock), [one.of(setup) for one in every_collector()], spool)
     for sample in (*before, *look):
         clock.mono_s = max(clock.mono_s, sample.mono_s)
         feeder.emit(sample)

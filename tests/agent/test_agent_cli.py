@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agent.collectors import COLLECTORS
+from agent.collectors import every_collector
 from agent.contract.actions import ACTIONS
 from agent.contract.kinds import KINDS
-from agent.sources import SOURCES
+from agent.sources import every_source
 
 KMSG = """\
 4,341,692000000,-;unrelated: device says hello
@@ -245,8 +245,8 @@ def test_wrong_options_are_named(wrong: tuple[str, str]) -> None:
 def test_list_shows_all_that_there_is() -> None:
     """Collectors, sources, actions and kinds, as JSON and for people."""
     lists = json.loads(run("list", "--json").stdout)
-    assert [one["name"] for one in lists["collectors"]] == [one.name for one in COLLECTORS]
-    assert [one["name"] for one in lists["sources"]] == [one.name for one in SOURCES]
+    assert [one["name"] for one in lists["collectors"]] == [one.name for one in every_collector()]
+    assert [one["name"] for one in lists["sources"]] == [one.name for one in every_source()]
     assert [one["name"] for one in lists["actions"]] == [
         name for name, s in ACTIONS.items() if s.where == "node"
     ]

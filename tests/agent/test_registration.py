@@ -10,7 +10,7 @@ import pytest
 
 from agent import config_file
 from agent.actions import CLASSES
-from agent.collectors import COLLECTORS
+from agent.collectors import every_collector
 from agent.collectors.base import Collector, CollectorSetup
 from agent.collectors.clock import ClockOptions
 from agent.config import AgentConfig
@@ -19,7 +19,7 @@ from agent.contract.kinds import KINDS
 from agent.contract.lines import areas
 from agent.contract.look import OWN, SOURCES_OF_KINDS
 from agent.host import Host
-from agent.sources import SOURCES
+from agent.sources import every_source
 from agent.sources.base import SourceSetup
 from tests.agent import registration
 from tests.agent.registration import ROOT
@@ -89,8 +89,8 @@ def folder_with(tmp_path: Path, folder: str, file: str, text: str) -> Path:
 
 def test_every_collector_is_listed() -> None:
     """A file with a collector that is not in COLLECTORS would do nothing."""
-    nothing(registration.unregistered(registration.COLLECTORS, listed(COLLECTORS)))
-    assert len(registration.unregistered(registration.COLLECTORS, ())) == len(COLLECTORS), (
+    nothing(registration.unregistered(registration.COLLECTORS, listed(every_collector())))
+    assert len(registration.unregistered(registration.COLLECTORS, ())) == len(every_collector()), (
         "each is recognised"
     )
 
@@ -104,7 +104,7 @@ def test_a_forgotten_plug_in_is_named_however_it_is_written(tmp_path: Path, file
     path = tmp_path / "agent/sources" / file
     path.parent.mkdir(parents=True)
     path.write_text(PLAIN)
-    (message,) = registration.unregistered(registration.SOURCES, listed(SOURCES), tmp_path)
+    (message,) = registration.unregistered(registration.SOURCES, listed(every_source()), tmp_path)
     assert f"{file}: Made is not registered" in message.replace("more.made", "more/made")
 
 
@@ -117,7 +117,7 @@ def test_a_forgotten_area_without_annotations_is_named(tmp_path: Path) -> None:
 
 def test_no_two_sources_have_one_name() -> None:
     """`list`, the metrics and agent.source_failed tell them apart by it."""
-    names = [source.name for source in SOURCES]
+    names = [source.name for source in every_source()]
     assert len(names) == len(set(names))
 
 
@@ -171,7 +171,7 @@ def test_a_missing_unit_is_named() -> None:
 def test_a_forgotten_collector_is_named(tmp_path: Path) -> None:
     """With both lines that it needs."""
     root = folder_with(tmp_path, "agent/collectors", "made_up.py", COLLECTOR)
-    (message,) = registration.unregistered(registration.COLLECTORS, listed(COLLECTORS), root)
+    (message,) = registration.unregistered(registration.COLLECTORS, listed(every_collector()), root)
     assert message == (
         "agent/collectors/made_up.py: MadeUpCollector is not registered. In agent/collectors/__init__.py add the import\n"
         "    from agent.collectors.made_up import MadeUpCollector\n"
@@ -182,7 +182,7 @@ def test_a_forgotten_collector_is_named(tmp_path: Path) -> None:
 
 def test_every_collector_restates_or_says_why_not() -> None:
     """One that keeps a condition and forgets `restate` would be silent in every look: a verification would pass."""
-    nothing(registration.silent_in_looks(COLLECTORS))
+    nothing(registration.silent_in_looks(every_collector()))
 
 
 def test_a_collector_that_forgets_its_conditions_is_named() -> None:
@@ -198,13 +198,15 @@ def test_a_collector_that_forgets_its_conditions_is_named() -> None:
 
 def test_every_source_is_listed() -> None:
     """A file with a source that is not in SOURCES would do nothing."""
-    nothing(registration.unregistered(registration.SOURCES, listed(SOURCES)))
-    assert len(registration.unregistered(registration.SOURCES, ())) == len(SOURCES), "each is recognised"
+    nothing(registration.unregistered(registration.SOURCES, listed(every_source())))
+    assert len(registration.unregistered(registration.SOURCES, ())) == len(every_source()), (
+        "each is recognised"
+    )
 
 
 def test_every_source_stands_behind_its_kinds() -> None:
     """Whoever adds a source or a kind says which silence proves nothing while the source is blind."""
-    names = [source.name for source in SOURCES]
+    names = [source.name for source in every_source()]
     nothing(registration.without_kinds(names, SOURCES_OF_KINDS, list(KINDS.values()), OWN))
 
 
@@ -223,7 +225,7 @@ def test_a_source_behind_no_kind_is_named() -> None:
 def test_a_forgotten_source_is_named(tmp_path: Path) -> None:
     """With both lines that it needs."""
     root = folder_with(tmp_path, "agent/sources", "made_up.py", SOURCE)
-    (message,) = registration.unregistered(registration.SOURCES, listed(SOURCES), root)
+    (message,) = registration.unregistered(registration.SOURCES, listed(every_source()), root)
     assert "    from agent.sources.made_up import MadeUpSource\nand to SOURCES\n    MadeUpSource," in message
 
 
@@ -279,7 +281,7 @@ def test_a_forgotten_file_of_kinds_is_named(tmp_path: Path) -> None:
 
 def claims() -> dict[str, tuple[str, ...]]:
     """Who emits which kinds."""
-    return {one.__name__: one.kinds for one in COLLECTORS} | {
+    return {one.__name__: one.kinds for one in every_collector()} | {
         type(area).__name__: area.kinds for area in areas()
     }
 
@@ -302,7 +304,7 @@ def test_an_undeclared_kind_is_named() -> None:
 
 def test_every_emitted_kind_is_claimed() -> None:
     """What a collector's file mentions is in its `kinds`: `list`, the documents and the tests go by those."""
-    for collector in COLLECTORS:
+    for collector in every_collector():
         path = ROOT / (collector.__module__.replace(".", "/") + ".py")
         nothing(registration.unclaimed(path, collector.__name__, collector.kinds, KINDS))
 
@@ -316,8 +318,8 @@ def test_an_unclaimed_kind_is_named(tmp_path: Path) -> None:
 
 
 LISTED_OPTIONS = {
-    *(part for collector in COLLECTORS for part in collector.options),
-    *(part for source in SOURCES for part in source.options),
+    *(part for collector in every_collector() for part in collector.options),
+    *(part for source in every_source() for part in source.options),
 }
 
 
@@ -330,7 +332,7 @@ def test_every_option_that_a_collector_reads_is_listed(monkeypatch: pytest.Monke
         return part()
 
     monkeypatch.setattr(CollectorSetup, "options", options)
-    for collector in COLLECTORS:
+    for collector in every_collector():
         read.clear()
         collector.of(CollectorSetup())
         nothing(registration.unlisted_options(collector.__name__, LISTED_OPTIONS, read))
@@ -349,7 +351,7 @@ def test_every_option_that_a_source_reads_is_listed(monkeypatch: pytest.MonkeyPa
         return part(**{key: value for key, value in asked.items() if hasattr(found, key)})
 
     monkeypatch.setattr(AgentConfig, "options", options)
-    for source in SOURCES:
+    for source in every_source():
         read.clear()
         source.of(SourceSetup(host=Host(root=Path("/recorded")), config=AgentConfig()))
         nothing(registration.unlisted_options(source.__name__, LISTED_OPTIONS, read))

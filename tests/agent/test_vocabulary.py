@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import agent
-from agent.collectors import COLLECTORS
+from agent.collectors import every_collector
 from agent.collectors.samples import Sample
 from agent.contract.components import TYPES
 from agent.contract.kinds import KINDS
@@ -22,7 +22,7 @@ OWN = {
 
 def test_every_declared_kind_is_claimed() -> None:
     """The table has no kind that is never emitted."""
-    claimed = {kind for collector in COLLECTORS for kind in collector.kinds}
+    claimed = {kind for collector in every_collector() for kind in collector.kinds}
     unclaimed = set(KINDS) - claimed - OWN
     assert not unclaimed, (
         f"no collector in agent/collectors has {', '.join(sorted(unclaimed))} in its `kinds`"
@@ -55,10 +55,10 @@ def test_what_the_agent_emits_itself_is_in_its_code() -> None:
 
 def test_collectors_have_names_of_their_own_and_want_samples() -> None:
     """`list` and the metrics distinguish them by name; a type of sample that does not exist would never come."""
-    names = [collector.name for collector in COLLECTORS]
+    names = [collector.name for collector in every_collector()]
     assert len(names) == len(set(names))
     samples = set(Sample.__args__)
-    for collector in COLLECTORS:
+    for collector in every_collector():
         assert set(collector.wants) <= samples, collector.name
 
 

@@ -23,7 +23,12 @@ class Site(Story):
     """Its BMCs work, and its scheduler says which jobs run on a node. No person ever says anything."""
 
     def __init__(
-        self, *, mode: Mode = Mode.AUTO, nodes: int = 1, places: dict[str, Place] | None = None, **settings: Any
+        self,
+        *,
+        mode: Mode = Mode.AUTO,
+        nodes: int = 1,
+        places: dict[str, Place] | None = None,
+        **settings: Any,
     ) -> None:
         given: dict[str, Any] = {"ask_jobs": True, "restart_lost_nodes_s": AFTER_S, **settings}
         self.jobs: tuple[str, ...] = ()

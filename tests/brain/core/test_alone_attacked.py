@@ -9,7 +9,7 @@ from agent.contract.messages import Severity
 from brain.core.effects import Effect
 from brain.core.inputs import Input, NodeState, PackLoaded, Reported
 from brain.core.pack.spec import Mode, ModeSetting, Place, Settings
-from tests.brain.core.test_alone import AFTER_S, RESTART, SHIPPED, Site
+from tests.brain.core.test_alone import AFTER_S, FALLS_SILENT, RESTART, SHIPPED, Site
 
 DAY_S = 86_400.0
 
@@ -138,12 +138,7 @@ def test_what_nothing_says_that_they_share_is_restarted_no_faster_than_anything_
     """`same_cause_nodes`: five of them, then a person or an hour's pause."""
     site = Site(nodes=200, restart_lost_nodes_s=1800.0)
     one_after_the_other(site)
-    began = [
-        record.at
-        for run in site.time.runs.values()
-        for record in run.steps
-        if record.action == RESTART
-    ]
+    began = [record.at for run in site.time.runs.values() for record in run.steps if record.action == RESTART]
     assert began
     assert all(sum(at <= other < at + 3600 for other in began) <= 5 for at in began)
     assert any("these belong together" in note for note in site.notes("run.approval"))
