@@ -141,4 +141,4 @@ def test_what_nothing_says_that_they_share_is_restarted_no_faster_than_anything_
     began = [record.at for run in site.time.runs.values() for record in run.steps if record.action == RESTART]
     assert began
     assert all(sum(at <= other < at + 3600 for other in began) <= 5 for at in began)
-    assert any("these belong together" in note for note in site.notes("run.approval"))
+    assert any("these belong together" in note for note in site.notes())
