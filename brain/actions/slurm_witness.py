@@ -24,6 +24,7 @@ MAX_PAUSE_S = 600.0  # between looks while Slurm does not answer
 # States in which nobody wants the node to be: slurm.conf(5), sinfo(1) "NODE STATE CODES".
 _UNUSABLE = (DOWN, FAIL, "FAILING", "ERROR", "INVAL", "UNKNOWN", SILENT)
 _ON_PURPOSE = (REBOOT_ASKED, REBOOTING, "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "FUTURE")
+_IN_A_RESERVATION = ("MAINT", "MAINTENANCE")  # people are at work there
 _FEWER_GPUS = re.compile(r"gres/gpu count reported lower than configured \(([0-9]+) < ([0-9]+)\)")
 
 _POOL = re.compile(r"[A-Za-z0-9._-]{1,60}")  # it stands in the ids of facts
@@ -114,7 +115,7 @@ def said(node: str, row: NodeRow) -> NodeSaid:
     bad = [] if planned else sorted(flag for flag in _UNUSABLE if flag in row.flags)
     theirs = bool(row.reason) and not slurms and of_a_person(row.reason)
     # `sinfo` writes a drained node that is DOWN as drained*: whether it is heard is all that counts here
-    lost = SILENT in row.flags and not row.flags & set(_ON_PURPOSE) and not theirs
+    lost = SILENT in row.flags and not row.flags & {*_ON_PURPOSE, *_IN_A_RESERVATION} and not theirs
     others = out and not fewer and of_a_person(row.reason)
     return NodeSaid(
         node=node,

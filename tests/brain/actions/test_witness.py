@@ -162,6 +162,7 @@ def test_what_slurms_states_mean(found: NodeRow, unusable: str, drained: str, gp
         (row("drained*", "new cable", "root"), ""),
         (row("down*", "fan swapped", "root"), ""),
         (row("powered_down*"), ""),
+        (row("maint*"), ""),
         (row("reboot_issued*"), ""),
     ],
 )
