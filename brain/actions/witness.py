@@ -121,6 +121,7 @@ class Witness:
         self._spares_since: dict[str, tuple[bool, float]] = {}  # pool -> short or not, since when
         self._told: dict[tuple[str, str], _Standing] = {}  # (kind, node)
         self._since: dict[str, float] = {}  # node -> since when it has been seen unusable
+        self._lost_since: dict[str, float] = {}  # node -> since when the scheduler does not hear it
 
     def nodes(self, said: Iterable[NodeSaid], now_s: float) -> list[Reported]:
         """What one look at nodes tells that the log does not have yet."""
@@ -209,9 +210,7 @@ class Witness:
             data: dict[str, Scalar] = {"state": clip(said.unusable, 80), "text": clip(said.why, _MOST_TEXT)}
             kind = scheduler_kinds.SCHEDULER_NODE
             yield from self._state(kind, said.node, lasts, data, said.unusable, Severity.ERROR, now_s)
-        lost: dict[str, Scalar] = {"text": clip(said.lost, _MOST_TEXT)}
-        kind = scheduler_kinds.SCHEDULER_LOST
-        yield from self._state(kind, said.node, bool(said.lost), lost, said.lost, Severity.WARNING, now_s)
+        yield from self._lost(said, now_s)
         drain: dict[str, Scalar] = {"by": clip(said.drained_by, 80), "text": clip(said.drained, _MOST_TEXT)}
         kind, drained = scheduler_kinds.SCHEDULER_DRAINED, bool(said.drained)
         yield from self._state(kind, said.node, drained, drain, said.drained, Severity.INFO, now_s)
@@ -228,6 +227,16 @@ class Witness:
             yield from self._state(kind, said.node, usable < have, gpus, state, Severity.ERROR, now_s)
         if self._idle_after_s:
             yield from self._idle(said, now_s)
+
+    def _lost(self, said: NodeSaid, now_s: float) -> Iterator[Reported]:
+        """A ping that a busy node has not answered is nothing: it must last, as for a node that is unusable."""
+        if not said.lost:
+            self._lost_since.pop(said.node, None)
+        elif now_s - self._lost_since.setdefault(said.node, now_s) < SETTLES_S:
+            return
+        data: dict[str, Scalar] = {"text": clip(said.lost, _MOST_TEXT)}
+        kind = scheduler_kinds.SCHEDULER_LOST
+        yield from self._state(kind, said.node, bool(said.lost), data, said.lost, Severity.WARNING, now_s)
 
     def _idle(self, said: NodeSaid, now_s: float) -> Iterator[Reported]:
         kind = scheduler_kinds.SCHEDULER_IDLE

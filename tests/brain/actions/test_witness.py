@@ -175,6 +175,12 @@ def test_a_lost_node_is_told_while_it_is_drained_too() -> None:
     """The two states are facts of their own."""
     watch = Witness("train")
     lost = replace(WELL, lost="NOT_RESPONDING: Not responding")
+    assert (
+        watch.nodes([lost], NOW_S - 40)
+        == watch.nodes([WELL], NOW_S - 35)
+        == watch.nodes([lost], NOW_S - SETTLES_S)
+        == []
+    )
     assert told(watch.nodes([lost], NOW_S)) == [("scheduler.lost", True)]
     assert watch.nodes([lost], NOW_S + 60) == []
     drained = replace(lost, drained="new cable", drained_by="root")
