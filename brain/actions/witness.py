@@ -232,7 +232,7 @@ class Witness:
         """A ping that a busy node has not answered is nothing: it must last, as for a node that is unusable."""
         if not said.lost:
             self._lost_since.pop(said.node, None)
-        elif now_s - self._lost_since.setdefault(said.node, now_s) < SETTLES_S:
+        elif now_s - self._lost_since.setdefault(said.node, now_s - (said.unusable_s or 0.0)) < SETTLES_S:
             return
         data: dict[str, Scalar] = {"text": clip(said.lost, _MOST_TEXT)}
         kind = scheduler_kinds.SCHEDULER_LOST

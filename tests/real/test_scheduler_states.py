@@ -308,10 +308,12 @@ async def test_a_kubelet_that_dies_is_told_after_half_a_minute(plane: Plane) -> 
     """By the time that stands in the condition that the node controller writes; not while somebody has cordoned the node."""
     young, late = witness(plane), witness(plane, ahead_s=SETTLES_S + 1)
     (plane.folder / "silent" / "gpu2").touch()
-    await late.until(("scheduler.node", "gpu2", True), 120)
+    found = await late.until(("scheduler.node", "gpu2", True), 120)
     assert late.data["scheduler.node", "gpu2"]["state"] == "NotReady (not heard)"
     assert late.data["scheduler.node", "gpu2"]["text"].startswith("NodeStatusUnknown: ")
     assert ("scheduler.node", "gpu2", True) not in await young.told()
+    if ("scheduler.lost", "gpu2", True) not in found:
+        await late.until(("scheduler.lost", "gpu2", True), 120)
     plane.kubectl("cordon", "gpu2")
     cordoned = await late.told()
     assert ("scheduler.node", "gpu2", False) in cordoned
