@@ -33,7 +33,8 @@ def test_every_declared_kind_is_claimed() -> None:
 def test_every_declared_kind_stands_in_a_test() -> None:
     """What emits it is tried with samples: the table test of CONTRIBUTING.md."""
     tests = Path(__file__).resolve().parents[1]
-    paths = [*tests.rglob("test_*.py"), tests / "contract" / "kernel_lines.py"]
+    tables = (tests / "contract" / "kernel_lines.py", tests / "agent" / "restate_kit.py")
+    paths = [*tests.rglob("test_*.py"), *tables]
     text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     missing = sorted(kind for kind in KINDS if f'"{kind}"' not in text)
     assert not missing, (
