@@ -25,6 +25,7 @@ def core(*names: str) -> tuple[str, ...]:
 
 GATES = core(
     "gates_of_operators",
+    "gates_alone",
     "gates_of_evidence",
     "gates_of_counts",
     "gates_of_jobs",
