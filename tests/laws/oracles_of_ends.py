@@ -112,6 +112,14 @@ class EverythingEnds:
         """Whether people were told why it is held, or have set it so themselves."""
         if run.why.endswith("(gate related)"):
             return cell.incidents[run.incident].cause in self._belong_together
+        # What they share has an incident of its own, and its symptom may last for a week. Known, and weaker than it should be:
+        # that incident may be of another place than the node's, which then only its own page tells of.
+        if run.why.endswith("(gate shared)"):
+            fault = cell.incidents[run.incident].rule
+            return any(
+                not one.node and one.state in ("open", "needs_human") and fault in one.rule
+                for one in cell.incidents.values()
+            )
         return "observe" in run.why or "breaker" in run.why
 
     def end(self, story: Story) -> Found:
