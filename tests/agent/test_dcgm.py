@@ -39,7 +39,7 @@ class Watched:
     def __init__(self, folder: Path, *, deadline_s: float = 30.0, **options: object) -> None:
         self.dcgmi = FakeDcgmi(folder / "dcgm")
         self.clock = Clock(mono_s=1000.0)
-        chosen = DcgmSourceOptions(dcgm_interval_s=30.0, **options)  # type: ignore[arg-type]
+        chosen = DcgmSourceOptions(dcgm_interval_s=30.0, **options)  # type: ignore[arg-type]  # of several types
         self.source = DcgmSource(
             LiveHost(self.clock, folder), chosen, dcgmi=str(self.dcgmi.path), deadline_s=deadline_s
         )

@@ -41,7 +41,7 @@ def becomes(pid: int, state: str) -> None:
     deadline = time.monotonic() + WITHIN_S
     while stuck_state(Host(), pid) != state:
         assert time.monotonic() < deadline, Path(f"/proc/{pid}/stat").read_text()
-        time.sleep(0.02)
+        time.sleep(0.02)  # before it looks again, until the deadline
 
 
 @contextmanager

@@ -137,7 +137,7 @@ def test_a_large_disk_at_the_border_is_full_once() -> None:
         return [bool(one.data["full"]) for one in events_of(collector, scratch)]
 
     day = [told(30.0 * turn, 64 + (turn * 7 % 29 - 14) / 2) for turn in range(2880)]
-    assert sum(day, []) == [True] * 24, "when it begins, and each hour"  # noqa: RUF017
+    assert sum(day, []) == [True] * 24, "when it begins, and each hour"  # noqa: RUF017  24 short lists
     assert told(90_000, 81) == [False]
 
 

@@ -323,7 +323,7 @@ async def test_two_agents_probe_each_other_as_the_file_says(tmp_path: Path) -> N
     (tmp_path / "key").chmod(0o600)
     port, found = free_port(), list[ProbeRound]()
     running = [
-        asyncio.create_task(source(tmp_path, "n2", port).run(found.append)),  # type: ignore[arg-type]
+        asyncio.create_task(source(tmp_path, "n2", port).run(found.append)),  # type: ignore[arg-type]  # samples alone
         asyncio.create_task(source(tmp_path, "n3", port).run(no_emit)),
     ]
     try:

@@ -96,7 +96,7 @@ def test_what_has_no_address_is_the_nodes(pack: Pack, name: str) -> None:
 
 def event(kind: str, component: str = ON, severity: str = "", **data: object) -> Given:
     """What NVML tells."""
-    return Given(event=kind, component=component, severity=severity, data=data)  # type: ignore[arg-type]
+    return Given(event=kind, component=component, severity=severity, data=data)  # type: ignore[arg-type]  # as the rows have it
 
 
 def xid(code: int, text: str) -> Given:

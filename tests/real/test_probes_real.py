@@ -131,7 +131,7 @@ def until(true: Callable[[], bool], why: Callable[[], object] = str) -> None:
     end_s = time.monotonic() + 120
     while not true():
         assert time.monotonic() < end_s, why()
-        time.sleep(0.05)
+        time.sleep(0.05)  # before it looks again, until the deadline
 
 
 class Lab:

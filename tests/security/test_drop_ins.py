@@ -64,7 +64,7 @@ class Probe:
         deadline = time.monotonic() + WITHIN_S
         while "status " not in (said := self.box.run("cat", "/run/gpuward-agent/said").stdout):
             assert time.monotonic() < deadline, said
-            time.sleep(0.1)
+            time.sleep(0.1)  # before it looks again, until the deadline
         return said
 
 

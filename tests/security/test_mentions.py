@@ -110,14 +110,14 @@ def test_the_library_pings_nobody_in_discord(
 
 def test_a_page_in_wecom_has_no_link_of_others() -> None:
     """The text of an app may have links: `<a href="...">`."""
-    want: Any = WeComOptions(corp="c", agent=1, secret_file="/x", to_users=("ann",))  # type: ignore[arg-type]
+    want: Any = WeComOptions(corp="c", agent=1, secret_file="/x", to_users=("ann",))  # type: ignore[arg-type]  # read from no file
     for name in names():
         assert not re.search(ACTS["wecom"], text_of(a_page(name), want), re.I), name
 
 
 def test_a_card_of_dingtalk_is_plain_in_its_title_too() -> None:
     """Its first line is Markdown as the rest is."""
-    want: Any = DingTalkOptions(token_file="/x")  # type: ignore[arg-type]
+    want: Any = DingTalkOptions(token_file="/x")  # type: ignore[arg-type]  # read from no file
     for name in (
         "**x**",
         "![x](//evil.example/x.png)",
